@@ -1,0 +1,60 @@
+"""Tamis sieves messages through a very large set of standing queries.
+
+Names are imported where they are first used, so that `import tamis` is quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tamis.engine import Matcher, Matches
+    from tamis.errors import (
+        InputError,
+        MessageError,
+        SchemaError,
+        SelectorError,
+        SubscriptionError,
+        TamisError,
+    )
+    from tamis.language import Limits
+    from tamis.schema import Schema
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Matcher": "engine",
+    "Matches": "engine",
+    "InputError": "errors",
+    "MessageError": "errors",
+    "SchemaError": "errors",
+    "SelectorError": "errors",
+    "SubscriptionError": "errors",
+    "TamisError": "errors",
+    "Limits": "language",
+    "Schema": "schema",
+}
+
+__all__ = [
+    "InputError",
+    "Limits",
+    "Matcher",
+    "Matches",
+    "MessageError",
+    "Schema",
+    "SchemaError",
+    "SelectorError",
+    "SubscriptionError",
+    "TamisError",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tamis' has no attribute {name!r}")
+    return getattr(import_module(f"tamis.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

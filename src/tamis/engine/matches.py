@@ -1,0 +1,36 @@
+"""What a batch matched: for each message the ids of its subscriptions, as flat columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Row i matched the subscriptions `ids[offsets[i]:offsets[i + 1]]`, in the order of adding."""
+
+    offsets: npt.NDArray[np.int64]
+    ids: pa.Array
+
+    @property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """How many subscriptions each row matched."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def to_arrow(self) -> pa.LargeListArray:
+        import pyarrow as pa
+
+        return pa.LargeListArray.from_arrays(pa.array(self.offsets), self.ids)
+
+    def to_pylist(self) -> list[list[Any]]:
+        return self.to_arrow().to_pylist()  # type: ignore[no-any-return]
