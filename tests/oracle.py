@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime
 import math
-import operator
 from collections.abc import Callable, Mapping
+from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
 
 import re2
 
@@ -22,6 +22,14 @@ Message = Mapping[str, object]
 Lookups = Mapping[str, Mapping[object, object] | Callable[..., object]]
 Truth = bool | None
 NO_LOOKUPS: Lookups = {}
+COMPARISONS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+ARITHMETIC = {"+": add, "-": sub, "*": mul, "/": truediv, "DIV": truediv}
+TEXT = {
+    "CONTAINS": str.__contains__,
+    "WITHIN": lambda term, other: term in other,
+    "STARTS WITH": str.startswith,
+    "ENDS WITH": str.endswith,
+}
 
 
 def matches(
@@ -41,9 +49,11 @@ def matches(
     if semantics == "default":
         defaults = {name: a.default for name, a in (schema or {}).items() if message[name] is None}
         return evaluate(condition, {**message, **defaults}, lookups, bottom=True) is True
-    adequate = all(attribute(name, message) is not None for name in tree.attributes(condition))
     result = evaluate(condition, message, lookups)
-    return result is True and (adequate or semantics != "strict")
+    if semantics == "strict":
+        needed = tree.attributes(condition)
+        return result is True and all(attribute(name, message) is not None for name in needed)
+    return result is True
 
 
 def evaluate(
@@ -95,7 +105,7 @@ def predicate(condition: tree.Condition, values: list[object], bottom: bool) -> 
         return False
     match condition:
         case tree.Text(_, op, _):
-            return text(values[0], op, values[1])
+            return TEXT[op](*values)
         case tree.Like(_, pattern, escape):
             return like(values[0], pattern, escape)
         case tree.Regex(_, pattern):
@@ -108,16 +118,7 @@ def compare(left: object, op: str, right: object, bottom: bool) -> Truth:
         return op == "<>" if bottom else None
     if kind(left) != kind(right) or kind(left) == "other":
         return False
-    return OPERATORS[op](left, right)
-
-
-def text(left: str, op: str, right: str) -> bool:
-    return {
-        "CONTAINS": right in left,
-        "WITHIN": left in right,
-        "STARTS WITH": left.startswith(right),
-        "ENDS WITH": left.endswith(right),
-    }[op]
+    return COMPARISONS[op](left, right)
 
 
 def like(subject: str, pattern: str, escape: str | None) -> bool:
@@ -193,33 +194,14 @@ def arithmetic(op: str, left: object, right: object) -> object:
     if op in ("/", "DIV") and right == 0:
         return None
     if isinstance(left, int) and isinstance(right, int) and op != "/":
-        return wrap(OPERATORS[op](left, right))
-    op = "/" if op == "DIV" else op
-    return clean(op, OPERATORS[op](float(left), float(right)))
+        exact = truncated(left, right) if op == "DIV" else ARITHMETIC[op](left, right)
+        return (exact - INT_MIN) % 2**64 + INT_MIN
+    return clean(op, ARITHMETIC[op](float(left), float(right)))
 
 
 def truncated(left: int, right: int) -> int:
     quotient = abs(left) // abs(right)
     return quotient if (left < 0) == (right < 0) else -quotient
-
-
-OPERATORS = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "DIV": truncated,
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def wrap(number: int) -> int:
-    return (number - INT_MIN) % 2**64 + INT_MIN
 
 
 def call(name: str, arguments: list[object], lookups: Lookups) -> object:
