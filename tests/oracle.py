@@ -215,6 +215,9 @@ def call(name: str, arguments: list[object], lookups: Lookups) -> object:
             return None
         return {"lower": first.lower(), "upper": first.upper(), "length": len(first)}[name]
     lookup = lookups[name]
-    if isinstance(lookup, Mapping):
+    if not isinstance(lookup, Mapping):
+        return clean(name, lookup(*arguments))
+    try:
         return clean(name, lookup.get(first if len(arguments) == 1 else tuple(arguments)))
-    return clean(name, lookup(*arguments))
+    except TypeError:  # a list can be no key, so it is a missing one
+        return None
