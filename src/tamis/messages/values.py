@@ -12,24 +12,24 @@ from tamis.schema import INT_MAX, INT_MIN
 _SHOWN = 40  # characters of a bad value shown in an error
 
 
-def lookup(message: Mapping[str, Any], name: str) -> object | None:
+def lookup(message: Mapping[str, Any], name: str) -> Any:
     """What `message` says of attribute `name`; None where it is undefined (also NaN).
 
     The exact key comes first; then `a.b` is the field b of the nested message a. Dates and
     timestamps become datetimes in UTC, numpy scalars become Python's. A value of a type that
     Tamis does not know is returned as it is.
     """
-    value = message.get(name)
-    kind = type(value)
+    value: Any = message.get(name)
+    kind: object = type(value)
     # The common cases first: this function runs for every attribute of every message.
     if kind is str:
-        return value if value.isascii() else _text(name, value)  # type: ignore[union-attr]
+        return value if value.isascii() else _text(name, value)
     if kind is float:
         return value if value == value else None
     if kind is bool:
         return value
     if kind is int:
-        return value if INT_MIN <= value <= INT_MAX else _integer(name, value)  # type: ignore[operator,arg-type]
+        return value if INT_MIN <= value <= INT_MAX else _integer(name, value)
     if value is None:
         return None if "." not in name or name in message else settle(name, _walk(message, name))
     return settle(name, value)

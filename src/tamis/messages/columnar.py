@@ -1,0 +1,168 @@
+"""Parquet and Arrow files, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tamis.errors import InputError
+from tamis.messages.columns import Misfits, fit, flatten, normal
+from tamis.messages.rows import BadRow, Batch, OnBad, excerpt
+from tamis.messages.source import Source, reading
+from tamis.messages.table import arrow_type, record_batch
+from tamis.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PARQUET, ARROW_FILE, ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
+
+
+def batches(
+    source: Source,
+    format: str,
+    schema: Schema | None,
+    columns: Sequence[str] | None,
+    on_bad: OnBad,
+    batch_rows: int,
+) -> Iterator[Batch]:
+    """The file's rows as batches of typed columns, misfits left out and reported."""
+    names = list(schema) if schema is not None else None
+    if columns is not None:
+        names = [n for n in columns if schema is None or n in schema]
+    number = 0
+    for raw, progress in raw_batches(source, format, names, batch_rows):
+        rows, misfits = typed(source.name, raw, schema, names)
+        for i, reason in sorted(misfits.items()):
+            shown = excerpt(raw.slice(i, 1).to_pylist()[0]) if _printable(raw) else ""
+            on_bad(BadRow(source.name, number + i, reason, shown, "row"))
+        kept = [i for i in range(raw.num_rows) if i not in misfits] if misfits else range(len(raw))
+        numbers = [number + i for i in kept] if misfits else range(number, number + len(raw))
+        number += raw.num_rows
+        if misfits:
+            rows = rows.take(kept) if rows.num_columns else record_batch([], [], len(kept))
+        yield Batch(rows, numbers, numbers, progress)
+
+
+def typed(
+    file: str, raw: pa.RecordBatch, schema: Schema | None, names: Sequence[str] | None
+) -> tuple[pa.RecordBatch, Misfits]:
+    """The columns of `names` (all if None) in Tamis's types, by dotted name, and the misfits."""
+    import pyarrow as pa
+
+    given = dict(zip(raw.schema.names, raw.columns, strict=True))
+    flat = flatten(given)
+    misfits: Misfits = {}
+    if names is None:
+        found = {name: normal(name, column, misfits) for name, column in flat.items()}
+    elif schema is None:
+        # A struct that is asked for by its own name is defined, though it has no type.
+        found = {
+            n: normal(n, flat.get(n, given.get(n)), misfits)
+            for n in names
+            if n in flat or n in given
+        }
+    else:
+        found = {}
+        for name in names:
+            kind = schema[name].type
+            column = flat.get(name, pa.nulls(raw.num_rows))
+            try:
+                found[name] = fit(name, column, kind, misfits)
+            except InputError as error:
+                raise InputError(f"{file}: {error}") from None
+            assert found[name].type == arrow_type(kind)
+    return record_batch(list(found), list(found.values()), raw.num_rows), misfits
+
+
+def raw_batches(
+    source: Source, format: str, names: Sequence[str] | None, batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, float | None]]:
+    """The record batches of the file as they are, with at least the columns of `names`."""
+    with reading(source.name), _arrow(source.name, format):
+        read = _parquet if format == "parquet" else _arrow_ipc
+        yield from read(source, names, batch_rows)
+
+
+def file_schema(source: Source, format: str) -> pa.Schema:
+    """The Arrow schema of a Parquet or Arrow file."""
+    import pyarrow.parquet as pq
+
+    with reading(source.name), _arrow(source.name, format):
+        if format == "parquet":
+            return pq.ParquetFile(_seekable(source)).schema_arrow
+        return _open_ipc(source).schema
+
+
+def _parquet(source: Source, names: Sequence[str] | None, batch_rows: int) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(_seekable(source))
+    present = file.schema_arrow.names
+    if len(set(present)) != len(present):
+        raise InputError(f"{source.name}: two columns have the same name")
+    roots = None if names is None else _roots(present, names)
+    done, total = 0, file.metadata.num_rows
+    for batch in file.iter_batches(batch_rows, columns=roots):
+        done += batch.num_rows
+        yield batch, done / total
+
+
+def _roots(present: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The columns that hold the attributes `names`, whole."""
+    wanted = set(names) | {name.partition(".")[0] for name in names}
+    return [column for column in present if column in wanted]
+
+
+def _arrow_ipc(source: Source, names: Sequence[str] | None, batch_rows: int) -> Iterator[Any]:
+    reader = _open_ipc(source)
+    present = reader.schema.names
+    if len(set(present)) != len(present):
+        raise InputError(f"{source.name}: two columns have the same name")
+    roots = present if names is None else _roots(present, names)
+    if hasattr(reader, "num_record_batches"):
+        stream = map(reader.get_batch, range(reader.num_record_batches))
+    else:
+        stream = iter(reader)
+    for whole in stream:
+        chosen = whole.select(roots) if roots else record_batch([], [], whole.num_rows)
+        for start in range(0, whole.num_rows, batch_rows):
+            yield chosen.slice(start, batch_rows), None
+
+
+def _open_ipc(source: Source) -> Any:
+    import pyarrow as pa
+
+    if source.peek(len(ARROW_FILE)) == ARROW_FILE:
+        return pa.ipc.open_file(_seekable(source))
+    return pa.ipc.open_stream(source.stream)
+
+
+def _seekable(source: Source) -> Any:
+    """The file itself, or all of it in memory where it is packed or a pipe."""
+    import pyarrow as pa
+
+    if source.stream is source.raw and source.stream.seekable():
+        return source.stream
+    return pa.BufferReader(source.stream.read())
+
+
+def _printable(batch: pa.RecordBatch) -> bool:
+    """Whether Python can hold every value (not so for broken UTF-8 and far-off timestamps)."""
+    try:
+        batch.to_pylist()
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+@contextmanager
+def _arrow(name: str, format: str) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowException as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"{name}: not a whole {format} file: {excerpt(reason)}") from None
