@@ -22,7 +22,7 @@ TextOp = OneOf["CONTAINS", "WITHIN", "STARTS WITH", "ENDS WITH"]
 
 
 def _at() -> int:
-    return field(default=0, compare=False, repr=False)  # type: ignore[no-any-return]
+    return field(default=0, compare=False, repr=False)
 
 
 # --- terms: what has a value -------------------------------------------------
@@ -63,7 +63,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`+ - * /` of numbers. `/` divides exactly (a double), `DIV` truncates (JMS's `/` on integers).
+    """`+ - * /` of numbers. `/` always gives a double, `DIV` truncates (JMS's `/` on integers).
 
     Two integers give an integer (wrapping at 64 bits, as in Java) except with `/`; dividing by
     zero, and any operand that is no number, leaves the term undefined.
@@ -85,7 +85,7 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of terms: abs, lower, upper, length (named in lower case) or a registered lookup."""
+    """A function of terms: abs, lower, upper, length (in lower case) or a registered lookup."""
 
     name: str
     arguments: tuple[Term, ...]
@@ -216,6 +216,7 @@ def attributes(node: Condition | Term) -> tuple[str, ...]:
 
     This is var(Q) of ICSE 2001: syntactic, taken before any simplification.
     """
+    found: tuple[Term, ...]
     match node:
         case Attribute(name):
             return (name,)

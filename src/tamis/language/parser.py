@@ -1,0 +1,561 @@
+"""Tokens to a condition tree: a Pratt parser, one for both dialects.
+
+Every operator has a power; `expression(power)` reads an operand and then every
+operator that binds tighter than `power`. An operand is a term or a condition: which
+of the two is meant shows only at the operator after it, so both come out of the same
+function, and `term` and `condition` turn one into what the place needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import NoReturn, cast
+
+from tamis.errors import SelectorError
+from tamis.language.lexer import SOFT, Tokens, unquote
+from tamis.language.limits import Limits
+from tamis.language.literals import MAGNITUDE, ConstantError, in_range, negated, timestamp
+from tamis.language.measure import height, size
+from tamis.language.patterns import case_free_like, check_like, compile_regex
+from tamis.language.tree import (
+    And,
+    Arithmetic,
+    ArithmeticOp,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    CompareOp,
+    Condition,
+    Constant,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Negate,
+    Not,
+    Or,
+    Regex,
+    Term,
+    Text,
+    TextOp,
+)
+from tamis.schema import Type
+
+OR, AND, NOT, COMPARE, ADD, MULTIPLY, UNARY = range(10, 80, 10)
+FUNCTIONS = ("abs", "lower", "upper", "length")
+TERMS = (Attribute, Literal, Arithmetic, Negate, Call)
+Node = Term | Condition
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+class Parser:
+    """Reads one selector. `number` gives the value of the dialect's number tokens."""
+
+    def __init__(
+        self, text: str, tokens: Tokens, limits: Limits, number: Callable[[str], int | float]
+    ) -> None:
+        self.text, self.limits, self.number = text, limits, number
+        self.kinds, self.values, self.places = tokens
+        self.i = 0
+        self.nesting = 0
+        self.expanded = 0
+        self.signed: set[int] = set()  # where attributes stand that had a plus: they are numbers
+
+    def selector(self) -> Condition:
+        """The whole text as one condition. The empty selector is TRUE."""
+        if self.kinds[0] == "end":
+            return Constant(True)
+        result = self.condition(0)
+        if self.kinds[self.i] != "end":
+            self.fail_after_condition()
+        return result
+
+    # --- the Pratt loop ------------------------------------------------------
+
+    def expression(self, power: int) -> Node:
+        prefix = PREFIX.get(self.kinds[self.i])
+        if prefix is None or (prefix is Parser.negation and power > NOT):
+            self.fail_before_operand()
+        node = prefix(self)
+        while True:
+            infix = INFIX.get(self.kinds[self.i])
+            if infix is None or infix[0] <= power:
+                return node
+            node = infix[1](self, node)
+
+    def nested(self, power: int) -> Node:
+        """An expression one level deeper: inside brackets, NOT, a sign or a call."""
+        self.nesting += 1
+        if self.nesting > self.limits.depth:
+            raise self.limits.crossed(
+                "depth", "the selector is nested too deeply", self.text, self.places[self.i]
+            )
+        node = self.expression(power)
+        self.nesting -= 1
+        return node
+
+    def term(self, power: int) -> Term:
+        at = self.places[self.i]
+        return self.as_term(self.expression(power), at)
+
+    def as_term(self, node: Node, at: int) -> Term:
+        if isinstance(node, TERMS):
+            return node
+        self.fail("expected a value, not a condition", at, "conditions are joined with AND and OR")
+
+    def condition(self, power: int) -> Condition:
+        return self.as_condition(self.expression(power))
+
+    def as_condition(self, node: Node) -> Condition:
+        """`node` as a condition: `flag` means `flag = TRUE`."""
+        if not isinstance(node, TERMS):
+            return node
+        if isinstance(node, Literal) and isinstance(node.value, bool):
+            return Constant(node.value, node.at)
+        if self.may_be_bool(node):
+            return Compare(node, "=", Literal(Type.BOOL, True, node.at), node.at)
+        what = f"{_name_of(node)} is not a condition"
+        self.fail(what, node.at, "compare it with something, for example x = 5")
+
+    def may_be_bool(self, term: Term) -> bool:
+        if isinstance(term, Call):
+            return term.name not in FUNCTIONS
+        return isinstance(term, Attribute) and term.at not in self.signed
+
+    # --- operands ------------------------------------------------------------
+
+    def name(self) -> Term:
+        kind, value, at = self.take()
+        if kind == "TIMESTAMP" and self.kinds[self.i] == "string":
+            return self.timestamp(at)
+        if self.kinds[self.i] != "(":
+            return Attribute(value, at)
+        lower = value.lower()
+        return Call(lower if lower in FUNCTIONS else value, self.arguments(), at)
+
+    def arguments(self) -> tuple[Term, ...]:
+        opening = self.take()[2]
+        found: list[Term] = []
+        while self.kinds[self.i] != ")" or found:
+            at = self.places[self.i]
+            found.append(self.as_term(self.nested(0), at))
+            if self.kinds[self.i] != ",":
+                break
+            self.i += 1
+        self.close("(", opening)
+        return tuple(found)
+
+    def timestamp(self, at: int) -> Literal:
+        _, value, place = self.take()
+        try:
+            return Literal(Type.TIMESTAMP, timestamp(unquote(value)), at)
+        except ConstantError as bad:
+            self.fail(bad.what, place, bad.hint)
+
+    def string(self) -> Literal:
+        _, value, at = self.take()
+        return Literal(Type.STRING, unquote(value), at)
+
+    def boolean(self) -> Literal:
+        kind, _, at = self.take()
+        return Literal(Type.BOOL, kind == "TRUE", at)
+
+    def number_literal(self) -> Literal:
+        _, value, at = self.take()
+        try:
+            return Literal.of(in_range(self.number(value)), at)
+        except ConstantError as bad:
+            self.fail(bad.what, at, bad.hint)
+
+    def minus(self) -> Term:
+        at = self.take()[2]
+        if self.kinds[self.i] == "number":
+            return self.negative(at)
+        place = self.places[self.i]
+        operand = self.as_term(self.nested(UNARY), place)
+        if isinstance(operand, Literal) and operand.type.numeric:
+            return Literal.of(negated(cast("int | float", operand.value)), at)
+        return Negate(operand, at)
+
+    def negative(self, at: int) -> Literal:
+        """A minus and a number are one constant: only so can the smallest integer be written."""
+        _, text, place = self.take()
+        try:
+            value = self.number(text)
+            return Literal.of(negated(value if value == MAGNITUDE else in_range(value)), at)
+        except ConstantError as bad:
+            self.fail(bad.what, place, bad.hint)
+
+    def plus(self) -> Term:
+        self.i += 1
+        at = self.places[self.i]
+        operand = self.as_term(self.nested(UNARY), at)
+        if isinstance(operand, Literal) and not operand.type.numeric:
+            self.fail(f"{_name_of(operand)} has no sign", at, "remove the +")
+        self.signed.add(operand.at)
+        return operand
+
+    def group(self) -> Node:
+        opening = self.i
+        self.i += 1
+        if self.kinds[self.i] == _CLOSING[self.kinds[opening]]:
+            self.fail("expected a condition between the brackets", self.places[self.i], "add one")
+        node = self.nested(0)
+        self.close(self.kinds[opening], self.places[opening])
+        return node
+
+    def negation(self) -> Condition:
+        at = self.take()[2]
+        return Not(self.as_condition(self.nested(NOT)), at)
+
+    def bottom(self) -> Condition:
+        """`⊥ = v`: the undefined value of ICSE 2001, section 4."""
+        at = self.take()[2]
+        kind = self.kinds[self.i]
+        if kind not in ("=", "<>"):
+            self.fail("⊥ can only be compared with = or ≠", at, "write v = ⊥, or v IS NULL")
+        self.i += 1
+        null = IsNull(self.term(COMPARE), at)
+        self.forbid_chain()
+        return null if kind == "=" else Not(null, at)
+
+    # --- operators -----------------------------------------------------------
+
+    def conjunction(self, left: Node) -> Condition:
+        return And(*self.parts(left, AND, "AND", And))
+
+    def disjunction(self, left: Node) -> Condition:
+        return Or(*self.parts(left, OR, "OR", Or))
+
+    def parts(
+        self, left: Node, power: int, kind: str, join: type[And | Or]
+    ) -> tuple[tuple[Condition, ...], int]:
+        """All parts of a chain `a AND b AND ...`, flat, and where it starts."""
+        found = [self.as_condition(left)]
+        while self.kinds[self.i] == kind:
+            self.i += 1
+            found.append(self.condition(power))
+        flat = _flat(join, found)
+        return flat, flat[0].at
+
+    def arithmetic(self, left: Node) -> Term:
+        kind = self.take()[0]
+        first = self.as_term(left, left.at)
+        return Arithmetic(cast("ArithmeticOp", kind), first, self.term(INFIX[kind][0]), first.at)
+
+    def compare(self, left: Node) -> Condition:
+        kind, _, at = self.take()
+        if self.kinds[self.i] == "⊥":
+            return self.compare_with_bottom(left, kind)
+        right = self.expression(COMPARE)
+        self.forbid_chain()
+        if isinstance(left, TERMS) and isinstance(right, TERMS):
+            return Compare(left, cast("CompareOp", kind), right, left.at)
+        if kind not in ("=", "<>"):
+            self.fail("conditions have no order", at, "join conditions with AND, or use = or <>")
+        same = self.equate(self.as_condition(left), self.as_condition(right), at)
+        return same if kind == "=" else Not(same, same.at)
+
+    def compare_with_bottom(self, left: Node, kind: str) -> Condition:
+        at = self.take()[2]
+        if kind not in ("=", "<>"):
+            self.fail("⊥ can only be compared with = or ≠", at, "write v = ⊥, or v IS NULL")
+        null = IsNull(self.as_term(left, left.at), left.at)
+        self.forbid_chain()
+        return null if kind == "=" else Not(null, left.at)
+
+    def equate(self, p: Condition, q: Condition, at: int) -> Condition:
+        """`p = q` of two conditions: p where q is TRUE, else both or neither of them."""
+        for one, other in ((p, q), (q, p)):
+            if isinstance(other, Constant):
+                return one if other.value else Not(one, one.at)
+        self.expanded += size(p, self.limits.expansion) + size(q, self.limits.expansion)
+        if self.expanded > self.limits.expansion:
+            what = "= between conditions makes this selector too big"
+            raise self.limits.crossed("expansion", what, self.text, at)
+        both = And(_flat(And, (p, q)), p.at)
+        neither = And((Not(p, p.at), Not(q, q.at)), p.at)
+        return Or((both, neither), p.at)
+
+    def infix_not(self, left: Node) -> Condition:
+        at = self.places[self.i]
+        if self.kinds[self.i + 1] not in NEGATABLE:
+            self.fail("expected AND, OR or a comparison", at, "NOT stands before a condition")
+        self.i += 1
+        found = INFIX[self.kinds[self.i]][1](self, left)
+        return Not(cast("Condition", found), left.at)
+
+    def between(self, left: Node) -> Condition:
+        self.i += 1
+        term = self.as_term(left, left.at)
+        low = self.term(COMPARE)
+        if self.kinds[self.i] != "AND":
+            self.fail("BETWEEN needs two bounds", self.places[self.i], "write BETWEEN 1 AND 10")
+        self.i += 1
+        found = Between(term, low, self.term(COMPARE), left.at)
+        self.forbid_chain()
+        return found
+
+    def is_null(self, left: Node) -> Condition:
+        self.i += 1
+        negative = self.kinds[self.i] == "NOT"
+        self.i += negative
+        if self.kinds[self.i] != "NULL":
+            self.fail("expected NULL", self.places[self.i], "write IS NULL or IS NOT NULL")
+        self.i += 1
+        null = IsNull(self.as_term(left, left.at), left.at)
+        self.forbid_chain()
+        return Not(null, left.at) if negative else null
+
+    def membership(self, left: Node) -> Condition:
+        self.i += 1
+        term = self.as_term(left, left.at)
+        opening, at = self.kinds[self.i], self.places[self.i]
+        if opening not in _CLOSING:
+            self.fail("IN needs a list", at, "write IN (1, 2), IN {a, b} or the range IN [1, 9]")
+        self.i += 1
+        found = self.range(term, at) if opening == "[" else self.listed(term, opening, at)
+        self.forbid_chain()
+        return found
+
+    def range(self, term: Term, opening: int) -> Condition:
+        low = self.term(0)
+        if self.kinds[self.i] != ",":
+            self.fail("a range needs two bounds", self.places[self.i], "write IN [1, 10]")
+        self.i += 1
+        high = self.term(0)
+        self.close("[", opening)
+        return Between(term, low, high, term.at)
+
+    def listed(self, term: Term, opening: str, at: int) -> Condition:
+        items: list[Literal] = []
+        while True:
+            items.append(self.item(bare=opening == "{"))
+            if len(items) > self.limits.items:
+                what = "this IN list has too many constants"
+                raise self.limits.crossed("items", what, self.text, items[-1].at)
+            if self.kinds[self.i] != ",":
+                break
+            self.i += 1
+        self.close(opening, at)
+        return In(term, tuple(items), term.at)
+
+    def item(self, bare: bool) -> Literal:
+        """One constant of a list; a bare word in braces is a string (ICSE 2001: car ∈ {GM, VW})."""
+        kind, value, at = self.kinds[self.i], self.values[self.i], self.places[self.i]
+        is_moment = kind == "TIMESTAMP" and self.kinds[self.i + 1] == "string"
+        if bare and value[:1].isalpha() and kind not in LITERALS and not is_moment:
+            self.i += 1
+            return Literal(Type.STRING, value, at)
+        if kind not in LITERALS and not is_moment:
+            self.fail("IN lists hold constants only", at, _item_hint(kind))
+        found = PREFIX[kind](self)
+        if not isinstance(found, Literal):
+            self.fail("IN lists hold constants only", at, "write x = a OR x = b")
+        return found
+
+    def text_test(self, left: Node) -> Condition:
+        op = kind = self.take()[0]
+        if kind in ("STARTS", "ENDS"):
+            op = f"{kind} WITH"
+            if self.kinds[self.i] != "WITH":
+                self.fail(f"expected WITH after {kind}", self.places[self.i], f"write {op}")
+            self.i += 1
+        term, other = self.as_term(left, left.at), self.term(COMPARE)
+        self.forbid_chain()
+        return Text(term, cast("TextOp", op), other, left.at)
+
+    def substring(self, left: Node) -> Condition:
+        """`l ⊑ r`: l is a substring of r. A constant on the left asks what the right contains."""
+        self.i += 1
+        term, other = self.as_term(left, left.at), self.term(COMPARE)
+        self.forbid_chain()
+        if isinstance(term, Literal) and term.type is Type.STRING:
+            return Text(other, "CONTAINS", term, left.at)
+        return Text(term, "WITHIN", other, left.at)
+
+    def like(self, left: Node) -> Condition:
+        kind = self.take()[0]
+        term = self.as_term(left, left.at)
+        pattern, at = self.pattern(kind)
+        escape = self.escape()
+        self.forbid_chain()
+        try:
+            check_like(pattern, escape)
+        except ConstantError as bad:
+            self.fail(bad.what, at, bad.hint)
+        if kind == "LIKE":
+            return Like(term, pattern, escape, left.at)
+        return Like(Call("lower", (term,), left.at), *case_free_like(pattern, escape), left.at)
+
+    def escape(self) -> str | None:
+        if self.kinds[self.i] != "ESCAPE":
+            return None
+        self.i += 1
+        escape, at = self.pattern("ESCAPE")
+        if len(escape) != 1:
+            self.fail("ESCAPE takes exactly one character", at, "for example ESCAPE '!'")
+        return escape
+
+    def matches(self, left: Node) -> Condition:
+        self.i += 1
+        term = self.as_term(left, left.at)
+        pattern, at = self.pattern("MATCHES")
+        self.forbid_chain()
+        if len(pattern) > self.limits.pattern:
+            raise self.limits.crossed("pattern", "this pattern is too long", self.text, at)
+        try:
+            compile_regex(pattern)
+        except ConstantError as bad:
+            self.fail(bad.what, at, bad.hint)
+        return Regex(term, pattern, left.at)
+
+    def pattern(self, keyword: str) -> tuple[str, int]:
+        kind, value, at = self.take()
+        if kind != "string":
+            self.fail(f"{keyword} needs a string constant", at, f"write {keyword} '...'")
+        return unquote(value), at
+
+    # --- tokens and errors ---------------------------------------------------
+
+    def take(self) -> tuple[str, str, int]:
+        """The current token; the next one becomes current. `end` stays current for ever."""
+        i = self.i
+        kind = self.kinds[i]
+        if kind != "end":
+            self.i = i + 1
+        return kind, self.values[i], self.places[i]
+
+    def close(self, opening: str, at: int) -> None:
+        closing = _CLOSING[opening]
+        kind, value, place = self.kinds[self.i], self.values[self.i], self.places[self.i]
+        if kind == closing:
+            self.i += 1
+        elif kind == "end":
+            self.fail(f"this {opening} is not closed", at, f"add a {closing}")
+        elif kind in (")", "]", "}"):
+            self.fail(f"expected {closing}", place, f"write {closing} for this {value}")
+        else:
+            self.fail(
+                f"expected {closing} before {value}", place, f"add a {closing} or an operator"
+            )
+
+    def forbid_chain(self) -> None:
+        """Comparisons do not chain: `1 < x < 9` would compare a condition with a number."""
+        infix = INFIX.get(self.kinds[self.i])
+        if infix is not None and infix[0] == COMPARE:
+            hint = "join two comparisons with AND, or put the first in ( )"
+            self.fail("comparisons do not chain", self.places[self.i], hint)
+
+    def fail_before_operand(self) -> NoReturn:
+        kind, value, at = self.kinds[self.i], self.values[self.i], self.places[self.i]
+        if kind == "end":
+            self.fail("the selector ends too early", at, "a condition or a value is missing here")
+        if kind in ("AND", "OR"):
+            self.fail("expected a condition", at, f"remove this {value}")
+        if kind == "NULL":
+            self.fail("NULL is not a value", at, "write IS NULL or IS NOT NULL")
+        if kind in (")", "]", "}", ","):
+            self.fail("expected a condition or a value", at, f"remove this {value}")
+        if kind == "NOT":
+            self.fail("NOT binds weaker than this operator", at, "put NOT ... in ( )")
+        if kind == "{":
+            self.fail("braces hold a list of constants", at, "write IN before them")
+        hint = f"write `{value}` if it is a name" if value.isalpha() else f"a value before {value}?"
+        self.fail(f"expected a value, not {value}", at, hint)
+
+    def fail_after_condition(self) -> NoReturn:
+        kind, value, at = self.kinds[self.i], self.values[self.i], self.places[self.i]
+        if kind in (")", "]", "}"):
+            self.fail(f"there is no bracket that this {value} closes", at, f"remove this {value}")
+        if kind == "string" and self.kinds[self.i - 1] == "string":
+            self.fail("two strings side by side", at, "a quote inside a string is doubled")
+        self.fail("expected AND, OR or the end", at, f"an operator is missing before {value[:20]}")
+
+    def fail(self, what: str, at: int, hint: str = "") -> NoReturn:
+        raise SelectorError(what, text=self.text, at=at, hint=hint)
+
+
+def check_height(condition: Condition, text: str, limits: Limits) -> None:
+    """Refuse a tree that is higher than the limit, or than Python can walk."""
+    top, at = height(condition)
+    if top > limits.depth:
+        raise limits.crossed("depth", "the selector is nested too deeply", text, at)
+    if top > sys.getrecursionlimit() // 4:
+        raise too_deep_for_python(limits, text, at)
+
+
+def too_deep_for_python(limits: Limits, text: str, at: int = 0) -> SelectorError:
+    what = "the selector is nested too deeply for Python's stack"
+    hint = "nest less, or call sys.setrecursionlimit as well"
+    return limits.crossed("depth", what, text, at, hint)
+
+
+def _flat(join: type[And | Or], parts: Iterable[Condition]) -> tuple[Condition, ...]:
+    flat: list[Condition] = []
+    for part in parts:
+        if isinstance(part, And | Or) and type(part) is join:
+            flat.extend(part.parts)
+        else:
+            flat.append(part)
+    return tuple(flat)
+
+
+def _name_of(term: Term) -> str:
+    match term:
+        case Literal(kind):
+            return "a number" if kind.numeric else f"a {kind.value}"
+        case Call(name):
+            return f"{name}(...)"
+        case Attribute(name):
+            return f"+{name}"
+    return "arithmetic"
+
+
+def _item_hint(kind: str) -> str:
+    if kind in (")", "}", ","):
+        return "add a constant"
+    if kind == "NULL":
+        return "write OR x IS NULL"
+    return "for an attribute, write x = a OR x = b; for a string, add quotes"
+
+
+LITERALS = frozenset(("string", "number", "TRUE", "FALSE", "-", "+"))
+NEGATABLE = frozenset(
+    ("BETWEEN", "IN", "LIKE", "ILIKE", "CONTAINS", "WITHIN", "STARTS", "ENDS", "MATCHES")
+)
+PREFIX: dict[str, Callable[[Parser], Node]] = {
+    "name": Parser.name,
+    "string": Parser.string,
+    "number": Parser.number_literal,
+    "TRUE": Parser.boolean,
+    "FALSE": Parser.boolean,
+    "-": Parser.minus,
+    "+": Parser.plus,
+    "(": Parser.group,
+    "[": Parser.group,
+    "NOT": Parser.negation,
+    "⊥": Parser.bottom,
+    **dict.fromkeys(SOFT, Parser.name),
+}
+INFIX: dict[str, tuple[int, Callable[[Parser, Node], Node]]] = {
+    "OR": (OR, Parser.disjunction),
+    "AND": (AND, Parser.conjunction),
+    **dict.fromkeys(("=", "<>", "<", "<=", ">", ">="), (COMPARE, Parser.compare)),
+    **dict.fromkeys(("CONTAINS", "WITHIN", "STARTS", "ENDS"), (COMPARE, Parser.text_test)),
+    "⊑": (COMPARE, Parser.substring),
+    "NOT": (COMPARE, Parser.infix_not),
+    "BETWEEN": (COMPARE, Parser.between),
+    "IN": (COMPARE, Parser.membership),
+    "IS": (COMPARE, Parser.is_null),
+    "LIKE": (COMPARE, Parser.like),
+    "ILIKE": (COMPARE, Parser.like),
+    "MATCHES": (COMPARE, Parser.matches),
+    "+": (ADD, Parser.arithmetic),
+    "-": (ADD, Parser.arithmetic),
+    "*": (MULTIPLY, Parser.arithmetic),
+    "/": (MULTIPLY, Parser.arithmetic),
+    "DIV": (MULTIPLY, Parser.arithmetic),
+}
