@@ -15,15 +15,20 @@ from tamis.messages.texts import guess
 
 
 def records(
-    source: Source, on_bad: OnBad, value: Callable[[str, str], Any], limit: int = MAX_LINE
+    source: Source,
+    on_bad: OnBad,
+    value: Callable[[str, str], Any],
+    limit: int = MAX_LINE,
+    check: Callable[[list[str]], None] = lambda header: None,
 ) -> Iterator[Record]:
     """(line, size, row) for every row that is not blank; None stands for a bad row.
 
     `value(column, text)` makes a value of each field that is not empty; an empty field is
-    undefined and has no key.
+    undefined and has no key. `check` may refuse the header.
     """
     rows = _Rows(source, limit)
     header = _header(source, rows)
+    check(header)
     for line, size, fields, reason in rows:
         if reason is None and len(fields) != len(header):
             reason = f"expected {len(header)} fields, found {len(fields)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from tamis.errors import InputError, MessageError
@@ -63,8 +64,8 @@ def read(
 
 def detect(source: Source, path: str) -> str:
     """The format, by the ending of the file's name, else by its first bytes."""
-    stem, ending = os.path.splitext(path.lower().removesuffix(".gz"))
-    if stem and ending in _ENDINGS:
+    ending = Path(path.lower().removesuffix(".gz")).suffix
+    if ending in _ENDINGS:
         return _ENDINGS[ending]
     start = source.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")
     if start.startswith(columnar.PARQUET):

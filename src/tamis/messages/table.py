@@ -67,6 +67,7 @@ def _column(
     import pyarrow as pa
 
     kind = schema[name].type
+    alone = Schema((schema[name],))  # looking a name up in a schema takes as long as it is wide
     if "." in name:
         values = [_found(row, name, i, misfits) for i, row in enumerate(rows)]
     else:
@@ -78,7 +79,7 @@ def _column(
             return pa.array(values, arrow_type(kind), from_pandas=True)  # NaN becomes null
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some value does not fit: find out which
-    fitting = [_fitting(schema, name, v, i, convert, misfits) for i, v in enumerate(values)]
+    fitting = [_fitting(alone, name, v, i, convert, misfits) for i, v in enumerate(values)]
     return pa.array(fitting, arrow_type(kind), from_pandas=True)
 
 
