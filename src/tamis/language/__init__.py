@@ -26,6 +26,7 @@ from tamis.language.tree import (
     attributes,
     terms,
 )
+from tamis.language.types import check
 
 __all__ = [
     "And",
@@ -51,6 +52,7 @@ __all__ = [
     "Text",
     "attributes",
     "canonical",
+    "check",
     "parse",
     "terms",
 ]
