@@ -1,0 +1,154 @@
+"""What the project promises about itself: commands, first page, layers, pins, quick import."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST_SCREEN = "\n".join(README.splitlines()[:45])
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *ROOT.glob("examples/*/*.md")]
+
+
+# --- the first page and the two commands --------------------------------------
+
+
+def test_readme_names_exactly_two_commands_that_set_up():
+    fenced = re.findall(r"^```\w*\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    commands = re.findall(r"^\./\S+", "\n".join(fenced), re.MULTILINE)
+    assert commands == ["./run", "./test"]
+
+
+@pytest.mark.parametrize("command", ["run", "test", ".ci/run", "tools/set-up", "tools/lock"])
+def test_commands_can_be_executed(command):
+    assert os.access(ROOT / command, os.X_OK)
+    subprocess.run(["bash", "-n", ROOT / command], check=True)
+
+
+def test_first_screen_shows_code_and_commands():
+    assert ">>> from tamis import" in FIRST_SCREEN
+    assert "./run" in FIRST_SCREEN
+    assert "./test" in FIRST_SCREEN
+
+
+def test_readme_example_prints_what_it_says():
+    code = re.search(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[1]
+    example = doctest.DocTestParser().get_doctest(code, {}, "README.md", "README.md", 0)
+    assert len(example.examples) == 6
+    assert doctest.DocTestRunner().run(example).failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+# --- the rooms ----------------------------------------------------------------
+
+
+def test_every_layer_exists_or_is_optional():
+    (layers,) = (c["layers"] for c in _contracts() if c["type"] == "layers")
+    needed = [name for name in layers if not name.startswith("(")]
+    assert needed, "no room exists?"
+    assert [name for name in needed if not _room_exists(name)] == []
+
+
+def test_rooms_of_the_tour_are_the_layers():
+    (layers,) = (c["layers"] for c in _contracts() if c["type"] == "layers")
+    tour = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `(\w+)[./]", tour, re.MULTILINE)
+    existing = [name.strip("()") for name in layers if _room_exists(name.strip("()"))]
+    assert rooms == existing[::-1]
+
+
+def _contracts() -> list[dict]:
+    return PROJECT["tool"]["importlinter"]["contracts"]
+
+
+def _room_exists(name: str) -> bool:
+    room = ROOT / "src" / "tamis" / name
+    return room.with_suffix(".py").is_file() or (room / "__init__.py").is_file()
+
+
+# --- the pins -----------------------------------------------------------------
+
+
+def _pins(part: str) -> dict[str, str]:
+    lines = (ROOT / "requirements" / f"{part}.txt").read_text(encoding="utf-8").splitlines()
+    pins = (line.split("==") for line in lines if not line.startswith("#"))
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def _wanted(part: str) -> list[str]:
+    if part == "run":
+        return PROJECT["project"]["dependencies"]
+    return (PROJECT["project"]["optional-dependencies"] | PROJECT["dependency-groups"])[part]
+
+
+PARTS = ["run", "build", "dev", "spark"]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_pins_are_what_pyproject_asks_for(part):
+    pins = _pins("run") | _pins(part)
+    for wanted in map(Requirement, _wanted(part)):
+        assert wanted.specifier.contains(pins[canonicalize_name(wanted.name)]), wanted
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_what_a_pinned_package_needs_is_pinned(part):
+    pins = _pins("run") | _pins(part)
+    for name in pins:
+        for needed in map(Requirement, _needs(name)):
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                found = pins.get(canonicalize_name(needed.name), "")
+                assert needed.specifier.contains(found, prereleases=True), f"{name}: {needed}"
+
+
+def _needs(name: str) -> list[str]:
+    try:
+        return metadata.requires(name) or []
+    except metadata.PackageNotFoundError:  # spark.txt is installed only where there is tamis.spark
+        return []
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_parts_agree_on_versions(part):
+    mine = _pins(part)
+    for other in map(_pins, PARTS):
+        assert {n: v for n, v in other.items() if n in mine and mine[n] != v} == {}
+
+
+# --- import -------------------------------------------------------------------
+
+TIMED_IMPORT = """
+import sys, time
+start = time.perf_counter()
+import tamis
+print(time.perf_counter() - start, *{"numba", "pyarrow", "pyspark"} & set(sys.modules))
+"""
+
+
+def test_import_is_quick_and_light():
+    command = [sys.executable, "-c", TIMED_IMPORT]
+    runs = [
+        subprocess.run(command, cwd=ROOT / "src", capture_output=True, text=True, check=True)
+        for _ in range(5)
+    ]
+    seconds, *heavy = min((run.stdout.split() for run in runs), key=lambda found: float(found[0]))
+    assert heavy == []
+    assert float(seconds) < 0.2
