@@ -143,8 +143,8 @@ def _seekable(source: Source) -> Any:
     """The file itself, or all of it in memory where it is packed or a pipe."""
     import pyarrow as pa
 
-    if source.stream is source.raw and source.stream.seekable():
-        return source.stream
+    if source.stream is source.raw and source.size:
+        return pa.OSFile(source.name)
     return pa.BufferReader(source.stream.read())
 
 

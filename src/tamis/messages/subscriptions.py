@@ -21,7 +21,7 @@ _COLUMNS = ("id", "selector")
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Some subscriptions of a file. `lines[i]` is the line (or the row of a table) of `pairs[i]`."""
+    """Some subscriptions of a file, and the line (or the row of a table) of each."""
 
     file: str
     pairs: list[tuple[str | int, str]]
