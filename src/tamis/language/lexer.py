@@ -54,7 +54,7 @@ _TOKEN = re.compile(
         (?P<name>{_PART}(?:\.{_PART})*+)
       | (?P<number>{_NUMBER})
       | (?P<string>'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+")
-      | (?P<bad>=<|=>|=!)
+      | (?P<mistake>=<|=>|=!)
       | (?P<operator>{_OPERATOR})
       | (?P<end>\Z)
       | (?P<other>.)
@@ -75,7 +75,7 @@ def tokenize(text: str) -> Tokens:
             kind, value = _name(text, value, at)
         elif group == "operator":
             kind = OPERATORS[value]
-        elif group in ("bad", "other"):
+        elif group in ("mistake", "other"):
             raise bad_token(text, at)
         tokens.kinds.append(kind)
         tokens.values.append(value)

@@ -463,7 +463,7 @@ class Parser:
             self.fail("NOT binds weaker than this operator", at, "put NOT ... in ( )")
         if kind == "{":
             self.fail("braces hold a list of constants", at, "write IN before them")
-        hint = f"write `{value}` if it is a name" if value.isalpha() else f"a value before {value}?"
+        hint = f"write `{value}` if it is a name" if value.isalpha() else "put a value before it"
         self.fail(f"expected a value, not {value}", at, hint)
 
     def fail_after_condition(self) -> NoReturn:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal as OneOf
 
 from tamis.errors import SelectorError
-from tamis.language.lexer import tokenize
+from tamis.language import jms
+from tamis.language.lexer import Tokens, tokenize
 from tamis.language.limits import Limits
 from tamis.language.literals import number
 from tamis.language.parser import Parser, check_height, too_deep_for_python
@@ -13,21 +15,30 @@ from tamis.language.tree import Condition
 
 Dialect = OneOf["tamis", "jms"]
 _DEFAULT = Limits()
+_DIALECTS: dict[Dialect, tuple[Callable[[str], Tokens], Callable[[str], int | float]]] = {
+    "tamis": (tokenize, number),
+    "jms": (jms.tokenize, jms.number),
+}
 
 
 def parse(text: str, *, dialect: Dialect = "tamis", limits: Limits = _DEFAULT) -> Condition:
     """The condition that `text` says. Whatever the text, only SelectorError is raised."""
+    if dialect not in _DIALECTS:
+        raise ValueError(f"there is no dialect {dialect!r}: choose tamis or jms")
     check_text(text, limits)
     return parse_in_full(text, dialect, limits)
 
 
 def parse_in_full(text: str, dialect: Dialect, limits: Limits) -> Condition:
     """`parse` without the short cut for known shapes."""
+    lex, value = _DIALECTS[dialect]
     try:
-        condition = Parser(text, tokenize(text), limits, number).selector()
+        condition = Parser(text, lex(text), limits, value).selector()
         check_height(condition, text, limits)
     except RecursionError:
         raise too_deep_for_python(limits, text) from None
+    if dialect == "jms":
+        jms.refuse(condition, text)
     return condition
 
 
