@@ -114,7 +114,7 @@ class Drawn(Dice):
     WILD: Mapping[Type, st.SearchStrategy[Any]] = {
         Type.INT: st.integers(INT_MIN, INT_MAX),
         Type.DOUBLE: st.floats(allow_nan=False, allow_infinity=False),
-        Type.STRING: st.text(st.characters(exclude_categories=["Cs"])),
+        Type.STRING: st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
         Type.BOOL: st.booleans(),
         Type.TIMESTAMP: st.datetimes(timezones=st.just(datetime.UTC)),
     }
@@ -258,6 +258,8 @@ def make_value(dice: Dice, kind: Type, fitting: bool) -> object:
         return make_constant(dice, Type.INT)
     if kind is Type.INT and dice.chance(5):
         return dice.pick((1.0, 2.0, 0.0, -0.0, 2.0**53))
+    if kind is Type.STRING and dice.chance(2):
+        return "a\0b"  # no selector may hold a NUL, but a message may
     value = make_constant(dice, kind)
     if isinstance(value, datetime.datetime) and dice.chance(25):
         return elsewhere(dice, value)
