@@ -183,9 +183,11 @@ class Reducer:
         kind = {"CONTAINS": Kind.CONTAINS, "WITHIN": Kind.WITHIN, "STARTS WITH": Kind.PREFIX}.get(
             op, Kind.SUFFIX
         )
-        if other.value == "" and kind is not Kind.WITHIN:
-            kind = Kind.TYPED
-        return self._string_atom(term, Atom(term, kind, Family.STRING, other.value or None))
+        if other.value:
+            return self._string_atom(term, Atom(term, kind, Family.STRING, other.value))
+        if kind is Kind.WITHIN:
+            return self._string_atom(term, member(term, Family.STRING, [""]))
+        return self._string_atom(term, Atom(term, Kind.TYPED, Family.STRING))
 
     def _compare(self, left: Term, op: CompareOp, right: Term) -> Formula:
         if isinstance(left, Literal) and isinstance(right, Literal):

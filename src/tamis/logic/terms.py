@@ -132,7 +132,7 @@ def call(name: str, arguments: list[object], lookups: Lookups) -> object:
         return _function(name, arguments[0])
     if name not in lookups:
         raise SelectorError(f"there is no function {name}", hint="register it as a lookup")
-    if any(a is None for a in arguments):
+    if any(type_of(a) is None for a in arguments):
         return None
     lookup = lookups[name]
     if isinstance(lookup, Mapping):

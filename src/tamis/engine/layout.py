@@ -1,0 +1,69 @@
+"""The arrays of a compiled segment: clusters of subscriptions, each a small straight-line program.
+
+A cluster evaluates in one array of words, 64 messages to the word. Its places are
+
+    0, 1          FALSE and TRUE
+    2 ...         thresholds, `value < key`: groups of one column, keys ascending
+    ...           events: atoms that a message fires (memberships, texts)
+    ...           flags: a column is defined, or of a family
+    ...           nodes (test, low, high), each a choice between earlier places
+
+and its roots are places. Cluster 0 holds the subscriptions that every message is relevant
+to; the others are touched only by messages that fire one of their access events.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+I4 = npt.NDArray[np.int32]
+I8 = npt.NDArray[np.int64]
+U1 = npt.NDArray[np.uint8]
+U8 = npt.NDArray[np.uint64]
+
+
+class Clusters(NamedTuple):
+    """All clusters, one behind the other; `starts[c]` has where cluster c begins in each array.
+
+    The columns of `starts` are the constants below.
+    """
+
+    starts: I8
+    group: I4  # rows (column, first threshold, threshold count)
+    threshold: I8
+    event: I4
+    flag: I4  # rows (column, bit)
+    need: I4  # numbers of requirements
+    test: I4
+    low: I4
+    high: I4
+    root: I4  # rows (place, subscription, need of the cluster)
+
+
+GROUP, THRESHOLD, EVENT, FLAG, NEED, NODE, ROOT = range(7)
+
+
+class Access(NamedTuple):
+    """Which clusters an event touches: `clusters[offsets[e]:offsets[e + 1]]`."""
+
+    offsets: I8
+    clusters: I4
+
+
+class Requirements(NamedTuple):
+    """Requirement r: the columns `columns[offsets[r]:offsets[r + 1]]` are defined."""
+
+    offsets: I8
+    columns: I4
+
+
+class Block(NamedTuple):
+    """Encoded messages: what kernels know of a batch."""
+
+    keys: I8  # column x message: where the value stands among the thresholds
+    flags: U1  # column x message: bit 0 defined, bit 1 + family
+    offsets: I8  # message -> its events
+    events: I4
