@@ -294,7 +294,7 @@ class Maker:
     """Makes conditions over one schema, or over HOMES with unlike types mixed in."""
 
     def __init__(self, dice: Dice, schema: Schema | None, lookups: Sequence[str]) -> None:
-        self.dice, self.lookups, self.mixed = dice, lookups, schema is None
+        self.dice, self.lookups, self.dynamic = dice, lookups, schema is None
         kinds = HOMES if schema is None else {name: a.type for name, a in schema.items()}
         self.names = {kind: [n for n, k in kinds.items() if k is kind] for kind in Type}
         numbers = self.names[Type.INT] + self.names[Type.DOUBLE]
@@ -325,18 +325,21 @@ class Maker:
 
     def compare(self, kind: Type) -> tree.Compare:
         op = self.dice.pick(("=", "<", ">", "<=", ">=", "<>"))
-        left, right = self.term(kind), self.other(kind)
+        left = self.term(kind)
+        right = self.other(self.mixed(kind, left))
         return tree.Compare(*((right, op, left) if self.dice.chance(10) else (left, op, right)))
 
     def between(self, kind: Type) -> tree.Between:
-        low, high = self.other(kind), self.other(kind)
+        term = self.term(kind)
+        low, high = (self.other(self.mixed(kind, term)) for _ in range(2))
         if isinstance(low, tree.Literal) and isinstance(high, tree.Literal):
             low, high = in_order(low, high)
-        return tree.Between(self.term(kind), low, high)
+        return tree.Between(term, low, high)
 
     def member(self, kind: Type) -> tree.In:
-        values = [self.literal(self.alike(kind)) for _ in range(self.dice.number(1, 5))]
-        return tree.In(self.term(kind), tuple(dict.fromkeys(values)))
+        term, count = self.term(kind), self.dice.number(1, 5)
+        values = [self.literal(self.mixed(kind, term)) for _ in range(count)]
+        return tree.In(term, tuple(dict.fromkeys(values)))
 
     def null(self, kind: Type) -> tree.IsNull:
         return tree.IsNull(self.term(kind))
@@ -385,15 +388,17 @@ class Maker:
             return self.term(kind)
         if roll >= 87 and kind.numeric:
             return tree.Arithmetic("+", self.literal(kind), self.literal(Type.INT))
-        return self.literal(self.alike(kind))
+        return self.literal(kind)
 
-    def alike(self, kind: Type) -> Type:
-        """A type to take a constant from; without a schema sometimes an unlike one."""
-        if self.mixed and self.dice.chance(10):
+    def mixed(self, kind: Type, term: tree.Term) -> Type:
+        """The type to compare a term with: without a schema an attribute can be of any type."""
+        if self.dynamic and isinstance(term, tree.Attribute) and self.dice.chance(10):
             return self.dice.pick(tuple(Type))
-        return self.dice.pick((Type.INT, Type.DOUBLE)) if kind.numeric else kind
+        return kind
 
     def literal(self, kind: Type) -> tree.Literal:
+        if kind.numeric:
+            kind = self.dice.pick((Type.INT, Type.DOUBLE))
         return tree.Literal(kind, make_constant(self.dice, kind))
 
 

@@ -33,7 +33,7 @@ from strategies import (
     semantics,
 )
 from tamis.errors import MessageError
-from tamis.language import parse, tree
+from tamis.language import check, parse, tree
 from tamis.language.tree import (
     And,
     Arithmetic,
@@ -490,6 +490,12 @@ def test_drawn_messages_fit_their_schema(data, schema, semantics):
     message = data.draw(partial_messages(schema))
     condition = data.draw(conditions(schema))
     assert oracle.matches(condition, message, semantics, schema) in (True, False)
+
+
+@given(st.data(), st.none() | schemas())
+def test_drawn_conditions_are_well_typed(data, schema):
+    condition = data.draw(conditions(schema, lookups=tuple(LOOKUPS)))
+    assert set(check(condition, schema, lookups=tuple(LOOKUPS))) == set(tree.attributes(condition))
 
 
 @given(conditions())
