@@ -11,6 +11,7 @@ from tamis.language.lexer import Tokens, tokenize
 from tamis.language.limits import Limits
 from tamis.language.literals import number
 from tamis.language.parser import Parser, check_height, too_deep_for_python
+from tamis.language.shapes import parse_by_shape
 from tamis.language.tree import Condition
 
 Dialect = OneOf["tamis", "jms"]
@@ -26,6 +27,8 @@ def parse(text: str, *, dialect: Dialect = "tamis", limits: Limits = _DEFAULT) -
     if dialect not in _DIALECTS:
         raise ValueError(f"there is no dialect {dialect!r}: choose tamis or jms")
     check_text(text, limits)
+    if dialect == "tamis" and (known := parse_by_shape(text, limits)) is not None:
+        return known
     return parse_in_full(text, dialect, limits)
 
 
