@@ -352,6 +352,12 @@ def test_terms(given_term: tree.Term, message: dict[str, object], expected: obje
     assert (found, type(found)) == (expected, type(expected))
 
 
+def test_a_lookup_sees_timestamps_in_utc():
+    hour = Call("hour", (WHEN,))
+    for when in (datetime.datetime(2000, 2, 1, 9, tzinfo=EAST), datetime.datetime(2000, 2, 1, 7)):
+        assert oracle.value(hour, {"when": when}, {"hour": lambda moment: moment.hour}) == 7
+
+
 @pytest.mark.parametrize(("condition", "expected"), LOGIC)
 def test_three_valued_logic(condition: tree.Condition, expected: object):
     assert oracle.evaluate(condition, {"a": 1}) is expected
