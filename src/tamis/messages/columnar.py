@@ -42,7 +42,7 @@ def batches(
         number += raw.num_rows
         if misfits:
             rows = rows.take(kept) if rows.num_columns else record_batch([], [], len(kept))
-        yield Batch(rows, numbers, numbers, progress)
+        yield Batch(source.name, rows, numbers, numbers, "row", progress)
 
 
 def typed(

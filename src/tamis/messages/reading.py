@@ -137,14 +137,14 @@ class _Collector:
     def batch(self, rows: list[dict[str, Any]], numbers: list[int], places: list[int]) -> Batch:
         build = self._mappings if self.schema is None else partial(self._typed, self.schema)
         built, misfits = build(rows)
-        if not misfits:
-            return Batch(built, numbers, places, self.source.progress())
-        for i, reason in sorted(misfits.items()):
-            self.on_bad(BadRow(self.source.name, places[i], reason, excerpt(rows[i])))
-        kept = [i for i in range(len(rows)) if i not in misfits]
-        good = [built[i] for i in kept] if isinstance(built, list) else built.take(kept)
-        taken = [numbers[i] for i in kept], [places[i] for i in kept]
-        return Batch(good, *taken, self.source.progress())
+        if misfits:
+            for i, reason in sorted(misfits.items()):
+                self.on_bad(BadRow(self.source.name, places[i], reason, excerpt(rows[i])))
+            kept = [i for i in range(len(rows)) if i not in misfits]
+            built = [built[i] for i in kept] if isinstance(built, list) else built.take(kept)
+            numbers, places = [numbers[i] for i in kept], [places[i] for i in kept]
+        progress = self.source.progress()
+        return Batch(self.source.name, built, numbers, places, progress=progress)
 
     def _typed(self, schema: Schema, rows: list[dict[str, Any]]) -> tuple[Any, dict[int, str]]:
         names = [n for n in schema if self.columns is None or n in self.columns]

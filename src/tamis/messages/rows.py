@@ -42,10 +42,16 @@ class Batch:
     `progress` is the part of the file that has been read, where that is known.
     """
 
+    file: str
     rows: pa.RecordBatch | list[dict[str, Any]]
     numbers: Sequence[int]
     lines: Sequence[int]
+    place: Literal["line", "row"] = "line"
     progress: float | None = field(default=None, compare=False)
+
+    def bad(self, i: int, reason: str) -> BadRow:
+        """What is said of row i where it turns out to be bad after it was read."""
+        return BadRow(self.file, self.lines[i], reason, place=self.place)
 
     def __len__(self) -> int:
         return len(self.numbers)

@@ -1,0 +1,176 @@
+"""The commands of `tamis`."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import App, CycloptsError, Parameter
+from cyclopts.validators import Number
+
+from tamis import __version__
+from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
+from tamis.errors import InputError, SelectorError, TamisError
+
+BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
+
+app = App(
+    name="tamis",
+    version=__version__,
+    help="Sieve messages through standing queries.",
+    suppress_keyboard_interrupt=False,
+)
+Selector = Annotated[str, Parameter(allow_leading_hyphen=True)]
+
+
+@app.command
+def check(selector: Selector, /, *, language: Language = STANDARD) -> None:
+    """Print SELECTOR in canonical form and its attributes, or say what is wrong with it.
+
+    Parameters
+    ----------
+    selector
+        The selector; - reads it from standard input.
+    """
+    from tamis.language import Attribute, canonical
+
+    condition, types = language.parse(argument(selector, "selector"))
+    print(canonical(condition))
+    for name, kinds in types.items():
+        shown = " or ".join(sorted(kind.value for kind in kinds)) or "any type"
+        print(f"  {canonical(Attribute(name))}: {shown}")
+
+
+@app.command
+def match(
+    subscriptions: str,
+    messages: str,
+    /,
+    *,
+    output: str = "-",
+    format: Literal["jsonl", "parquet"] | None = None,
+    all: Annotated[bool, Parameter(negative="")] = False,
+    semantics: Semantics = "sql",
+    messages_format: Literal["auto", "jsonl", "csv", "parquet", "arrow", "xml"] = "auto",
+    strict_input: Annotated[bool, Parameter(negative="")] = False,
+    batch_rows: Annotated[int, Parameter(validator=Number(gte=1))] = 65_536,
+    language: Language = STANDARD,
+) -> None:
+    """Match every message against all subscriptions.
+
+    Parameters
+    ----------
+    subscriptions
+        JSON lines, CSV or Parquet with id and selector; - is standard input.
+    messages
+        JSON lines, CSV, XML, Parquet or Arrow; - is standard input.
+    output
+        Where matches go; a file appears only when it is whole.
+    format
+        The format of the output; else its name decides.
+    all
+        Write messages that match nothing too.
+    semantics
+        What undefined attributes mean.
+    messages_format
+        The format of the messages; else their name or their first bytes decide.
+    strict_input
+        Stop at the first bad row or selector.
+    batch_rows
+        Messages that are matched at a time.
+    """
+    from tamis.cli.matching import Job
+    from tamis.cli.output import id_type, writer
+    from tamis.cli.progress import progress
+    from tamis.cli.report import Report
+    from tamis.engine import Matcher
+
+    if subscriptions == messages == "-":
+        raise InputError("only one of SUBSCRIPTIONS and MESSAGES can be standard input")
+    schema = language.read_schema()
+    need_schema(semantics, schema)
+    matcher = Matcher(schema, semantics=semantics, dialect=language.dialect, limits=language.limits)
+    report = Report(strict_input)
+    job = Job(matcher, report)
+    start = time.perf_counter()
+    try:
+        with progress() as track:
+            job.subscribe(subscriptions, track("subscriptions"))
+            with writer(output, format, all, id_type(job.id_types)) as sink:
+                job.match(messages, messages_format, batch_rows, sink, track("messages"))
+    finally:
+        report.close()
+    if sys.stderr.isatty():
+        print(job.summary(time.perf_counter() - start), file=sys.stderr)
+
+
+@app.command
+def explain(
+    selector: Selector,
+    message: Selector,
+    /,
+    *,
+    semantics: Semantics = "sql",
+    language: Language = STANDARD,
+) -> None:
+    """Tell predicate by predicate why SELECTOR matches MESSAGE or not.
+
+    Parameters
+    ----------
+    selector
+        The selector; - reads it from standard input.
+    message
+        The message as JSON or flat XML; @FILE reads it from a file, - from standard input.
+    semantics
+        What undefined attributes mean.
+    """
+    from tamis.logic import explain
+    from tamis.messages.single import one_message
+
+    if selector == message == "-":
+        raise InputError("only one of SELECTOR and MESSAGE can be standard input")
+    schema = language.read_schema()
+    need_schema(semantics, schema)
+    condition, _ = language.parse(argument(selector, "selector"))
+    text = _file_text(message[1:]) if message.startswith("@") else argument(message, "message")
+    print(explain(condition, one_message(text, schema), schema, semantics))
+
+
+def _file_text(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command and return its exit code: 0, or 2 where the input or its use is bad."""
+    from tamis.messages.source import MAX_LINE
+
+    csv.field_size_limit(MAX_LINE)  # of the whole process, so set here and not by the library
+    try:
+        app(arguments, exit_on_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except CycloptsError:
+        return BAD_INPUT  # told already
+    except TamisError as error:
+        print(_told(error), file=sys.stderr)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Nobody reads on. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    return 0
+
+
+def _told(error: TamisError) -> str:
+    limit = error.limit if isinstance(error, SelectorError) else None
+    return f"{error}\n  (--limit-{limit} raises it)" if limit else str(error)
