@@ -7,6 +7,7 @@ import enum
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from tamis.errors import MessageError, SchemaError
 
@@ -43,7 +44,7 @@ _NAMES = {t.value: t for t in Type} | {"integer": Type.INT, "long": Type.INT, "f
 
 
 def type_of(value: object) -> Type | None:
-    """The type of a message's value; None where it is undefined (None, NaN) or of no type of ours."""
+    """The type of a message's value; None if it is undefined (None, NaN) or of no type of ours."""
     if isinstance(value, bool):
         return Type.BOOL
     if isinstance(value, int):
@@ -68,7 +69,7 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Schema(Mapping[str, Attribute]):
-    """The attributes of a message, in order. Holding one means that names and defaults are valid."""
+    """The attributes of a message, in order. Holding one means: names and defaults are valid."""
 
     attributes: tuple[Attribute, ...]
 
@@ -119,8 +120,9 @@ def _attribute(name: str, spec: object) -> Attribute:
     if isinstance(spec, tuple) and len(spec) == 2:
         spec, default = spec
     if isinstance(spec, Mapping):
-        spec, default = spec.get("type"), spec.get("default")
-    kind = spec if isinstance(spec, Type) else _PYTHON_TYPES.get(spec) or _NAMES.get(str(spec).lower())
+        given: Mapping[str, Any] = spec
+        spec, default = given.get("type"), given.get("default")
+    kind = spec if isinstance(spec, Type) else _type_named(spec)
     if kind is None:
         raise SchemaError(
             f"attribute {name!r} has type {spec!r}: choose int, double, string, bool or timestamp"
@@ -128,6 +130,10 @@ def _attribute(name: str, spec: object) -> Attribute:
     if default is not None:
         default = _convert(name, kind, default, SchemaError)
     return Attribute(name, kind, default)
+
+
+def _type_named(spec: object) -> Type | None:
+    return _PYTHON_TYPES.get(spec) if isinstance(spec, type) else _NAMES.get(str(spec).lower())
 
 
 def _convert(name: str, kind: Type, value: object, error: type[Exception]) -> Scalar:
@@ -138,6 +144,6 @@ def _convert(name: str, kind: Type, value: object, error: type[Exception]) -> Sc
         return value  # type: ignore[return-value]
     if found is Type.INT and kind is Type.DOUBLE:
         return float(value)  # type: ignore[arg-type]
-    if found is Type.DOUBLE and kind is Type.INT and value.is_integer():  # type: ignore[union-attr]
-        return _convert(name, kind, int(value), error)  # type: ignore[call-overload]
+    if isinstance(value, float) and kind is Type.INT and value.is_integer():
+        return _convert(name, kind, int(value), error)
     raise error(f"{name} = {value!r} is not of type {kind.value}")
