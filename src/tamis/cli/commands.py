@@ -24,11 +24,11 @@ app = App(
     help="Sieve messages through standing queries.",
     suppress_keyboard_interrupt=False,
 )
-Selector = Annotated[str, Parameter(allow_leading_hyphen=True)]
+Word = Annotated[str, Parameter(allow_leading_hyphen=True)]  # "-" or "-1 < price"
 
 
 @app.command
-def check(selector: Selector, /, *, language: Language = STANDARD) -> None:
+def check(selector: Word, /, *, language: Language = STANDARD) -> None:
     """Print SELECTOR in canonical form and its attributes, or say what is wrong with it.
 
     Parameters
@@ -47,8 +47,8 @@ def check(selector: Selector, /, *, language: Language = STANDARD) -> None:
 
 @app.command
 def match(
-    subscriptions: str,
-    messages: str,
+    subscriptions: Word,
+    messages: Word,
     /,
     *,
     output: str = "-",
@@ -110,8 +110,8 @@ def match(
 
 @app.command
 def explain(
-    selector: Selector,
-    message: Selector,
+    selector: Word,
+    message: Word,
     /,
     *,
     semantics: Semantics = "sql",
@@ -165,10 +165,18 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # Nobody reads on. Python would complain once more when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return BROKEN_PIPE
+    except OSError as error:  # files tell of themselves by InputError, so this is the output
+        _abandon_output()
+        print(f"cannot write: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
     return 0
+
+
+def _abandon_output() -> None:
+    """Nobody takes the output. Python would complain once more when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _told(error: TamisError) -> str:

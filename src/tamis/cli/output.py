@@ -36,7 +36,6 @@ def writer(path: str, format: Format | None, every: bool, ids: pa.DataType) -> I
     with _sink(path) as sink:
         if format == "jsonl":
             yield JsonLines(sink, every)
-            sink.flush()
             return
         import pyarrow.parquet as pq
 
@@ -77,6 +76,7 @@ class JsonLines:
             found = json.dumps(ids[ends[i] : ends[i + 1]], ensure_ascii=False)
             lines.append(f'{{"message": {numbers[i]}, "subscriptions": {found}}}\n')
         self.sink.write("".join(lines).encode())
+        self.sink.flush()  # whoever reads the pipe need not wait for the next batch
 
 
 class Parquet:

@@ -1,0 +1,443 @@
+"""The commands, in this process and a few times as a process of their own."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tamis.cli import app, main
+
+ROOT = Path(__file__).parent.parent
+ALICE = "price < 1500 AND company CONTAINS 'IBM'"
+SUBSCRIPTIONS = [
+    {"id": "alice", "selector": ALICE},
+    {"id": "bob", "selector": "company IN ('IBM', 'Dell')"},
+    {"id": "carol", "selector": "price IS NULL"},
+]
+MESSAGES = [
+    {"company": "IBM", "price": 1200.5},
+    {"company": "Dell"},
+    {"company": "HP", "price": 1.0},
+]
+EXPECTED = [
+    {"message": 0, "subscriptions": ["alice", "bob"]},
+    {"message": 1, "subscriptions": ["bob", "carol"]},
+]
+
+
+def write_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """subscriptions and messages as JSON lines in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "s.jsonl", SUBSCRIPTIONS)
+    write_lines(tmp_path / "m.jsonl", MESSAGES)
+    return tmp_path
+
+
+@pytest.fixture
+def run(capfd):
+    """Runs a command; gives its exit code, its output and its complaints."""
+
+    def call(*arguments):
+        code = main(list(arguments))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+def found(out):
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def give_input(monkeypatch, data):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
+
+
+# --- check ---------------------------------------------------------------------
+
+
+def test_check_prints_the_canonical_form_and_the_attributes(run):
+    code, out, err = run("check", "price<10 and `odd name` like 'a%' and other is null")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "price < 10 AND `odd name` LIKE 'a%' AND other IS NULL"
+    assert out.splitlines()[2:] == ["  `odd name`: string", "  other: any type"]
+
+
+def test_check_with_a_schema_names_its_types(run):
+    code, out, _ = run("check", "price < 10", "--schema", "price:double")
+    assert (code, out) == (0, "price < 10\n  price: double\n")
+
+
+def test_check_shows_the_error_with_its_caret(run):
+    code, out, err = run("check", "price > 100 AND AND region = 'EU'")
+    assert (code, out) == (2, "")
+    line, caret = err.splitlines()[1:3]
+    assert line[caret.index("^") :] == "AND region = 'EU'"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["name > 1", "--schema", "name:string"], "name is a string"),
+        (["nobody = 1", "--schema", "name:string"], "nobody"),
+        (["a = 1", "--schema", "a:integers"], "choose int, double"),
+        (["a = 1", "--schema", "gone.json"], "gone.json: No such file"),
+        (["name > 'a'", "--dialect", "jms"], "name > 'a'"),
+        (["a = 1 AND b = 2", "--limit-length", "5"], "--limit-length raises it"),
+        (["((((a = 1))))", "--limit-depth", "2"], "--limit-depth raises it"),
+        (["a IN (1, 2, 3)", "--limit-items", "2"], "--limit-items raises it"),
+        (["a MATCHES 'abc'", "--limit-pattern", "2"], "--limit-pattern raises it"),
+        (["a = 1", "--limit-depth", "0"], "--limit-depth"),
+        (["a = 1", "--dialect", "cobol"], "cobol"),
+        ([], "SELECTOR"),
+    ],
+)
+def test_check_refuses_with_exit_code_2(run, arguments, what):
+    code, out, err = run("check", *arguments)
+    assert (code, out) == (2, "")
+    assert what in err
+    assert "Traceback" not in err
+
+
+def test_a_selector_may_begin_with_a_hyphen_or_be_standard_input(run, monkeypatch):
+    assert run("check", "-1 < a")[1].startswith("-1 < a\n")
+    give_input(monkeypatch, "a ≤ 5\n".encode())
+    assert run("check", "-")[1].startswith("a <= 5\n")
+    give_input(monkeypatch, b"a = '\xff'")
+    assert run("check", "-") == (2, "", "the selector on standard input is not UTF-8\n")
+
+
+def test_the_dialect_is_passed_on(run):
+    assert run("check", "a = 7. AND b = 0x1d", "--dialect", "jms")[0] == 0
+
+
+# --- explain -------------------------------------------------------------------
+
+
+def test_explain_tells_each_predicate_and_the_verdict(run):
+    message = '{"price": 2000.0, "company": "IBM"}'
+    code, out, err = run("explain", ALICE, message)
+    assert (code, err) == (0, "")
+    told = [re.split(r"  +", line.strip()) for line in out.splitlines()]
+    assert told == [
+        ["all of", "false"],
+        ["price < 1500", "false", "price = 2000.0"],
+        ["company CONTAINS 'IBM'", "true", "company = 'IBM'"],
+        ["=> no match"],
+    ]
+
+
+def test_explain_reads_files_standard_input_and_xml(run, tmp_path, monkeypatch):
+    expected = run("explain", "a.b = 1", '{"a": {"b": 1}}')
+    assert expected[1].endswith("=> match\n")
+    (tmp_path / "m.json").write_text('\ufeff{\n "a": {"b": 1}\n}\n')
+    assert run("explain", "a.b = 1", f"@{tmp_path / 'm.json'}") == expected
+    give_input(monkeypatch, b'{"a": {"b": 1}}')
+    assert run("explain", "a.b = 1", "-") == expected
+    assert run("explain", "a.b = 1", "<m><a><b> 1 </b></a></m>") == expected
+
+
+def test_explain_follows_semantics_and_schema(run):
+    paradox = "price < 1000 OR price > 500 OR a = 1"
+    assert run("explain", paradox, '{"a": 1}')[1].endswith("=> match\n")
+    assert run("explain", paradox, '{"a": 1}', "--semantics", "strict")[1].endswith("=> no match\n")
+    default = ["--semantics", "default", "--schema", "price:double=-1.0,t:timestamp"]
+    out = run(
+        "explain", "price < 0 AND t < TIMESTAMP '2000-02-02'", '{"t": "2000-02-01"}', *default
+    )[1]
+    assert out.endswith("=> match\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["a = 1", "{"], "broken JSON"),
+        (["a = 1", "[]"], "expected a JSON object"),
+        (["a = 1", ""], "expected a message"),
+        (["a = 1", "<a>"], "broken XML"),
+        (["a = 1", "@gone.json"], "gone.json: No such file"),
+        (["a = 1", '{"a": 9223372036854775808}'], "64 bits"),
+        (["a =", "{}"], "^"),
+        (["-", "-"], "only one"),
+        (["a = 1", "{}", "--semantics", "total"], "needs a schema"),
+        (["a = 1", "{}", "--semantics", "total", "--schema", "a:int"], "does not define a"),
+        (["a = 1", '{"a": "x"}', "--schema", "a:int"], "not of type int"),
+    ],
+)
+def test_explain_refuses_with_exit_code_2(run, arguments, what):
+    code, out, err = run("explain", *arguments)
+    assert (code, out) == (2, "")
+    assert what in err
+
+
+# --- match ---------------------------------------------------------------------
+
+
+def test_match_writes_json_lines(run, files):
+    code, out, err = run("match", "s.jsonl", "m.jsonl")
+    assert (code, err) == (0, "")
+    assert found(out) == EXPECTED
+
+
+def test_match_all_writes_every_message(run, files):
+    out = run("match", "s.jsonl", "m.jsonl", "--all")[1]
+    assert found(out) == [*EXPECTED, {"message": 2, "subscriptions": []}]
+
+
+def test_match_writes_parquet_by_name_or_by_option(run, files):
+    assert run("match", "s.jsonl", "m.jsonl", "--output", "o.parquet") == (0, "", "")
+    assert run("match", "s.jsonl", "m.jsonl", "--output", "o", "--format", "parquet") == (0, "", "")
+    for name in ("o.parquet", "o"):
+        table = pq.read_table(name)
+        assert table.to_pylist() == EXPECTED
+        assert table.schema.field("message").type == pa.int64()
+        assert table.schema.field("subscriptions").type == pa.list_(pa.string())
+
+
+def test_match_writes_parquet_without_matches(run, files):
+    write_lines(files / "none.jsonl", [])
+    for arguments, rows in ([[], 0], [["--all"], 3]):
+        run("match", "none.jsonl", "m.jsonl", "--output", "o.parquet", *arguments)
+        assert pq.read_table("o.parquet").num_rows == rows
+    run("match", "s.jsonl", "none.jsonl", "--output", "o.parquet")
+    assert pq.read_table("o.parquet").schema.names == ["message", "subscriptions"]
+
+
+def test_integer_ids_stay_integers(run, files):
+    write_lines(files / "s.jsonl", [{"id": 2**63 - 1, "selector": "price > 0"}])
+    assert found(run("match", "s.jsonl", "m.jsonl")[1])[0]["subscriptions"] == [2**63 - 1]
+    run("match", "s.jsonl", "m.jsonl", "--output", "o.parquet")
+    assert pq.read_table("o.parquet").schema.field("subscriptions").type == pa.list_(pa.int64())
+
+
+@pytest.mark.parametrize("options", [[], ["--schema", "company:string,price:double"]])
+@pytest.mark.parametrize("batch_rows", ["1", "2", "65536"])
+def test_every_pair_of_formats_gives_the_same(run, files, options, batch_rows):
+    pq.write_table(pa.Table.from_pylist(SUBSCRIPTIONS), "s.parquet")
+    lines = [f'{s["id"]},"{s["selector"]}"\n' for s in SUBSCRIPTIONS]
+    Path("s.csv").write_text("".join(["id,selector\n", *lines]))
+    table = pa.Table.from_pylist(MESSAGES)
+    pq.write_table(table, "m.parquet")
+    with pa.ipc.new_file("m.arrow", table.schema) as sink:
+        sink.write_table(table)
+    Path("m.csv").write_text("company,price\nIBM,1200.5\nDell,\nHP,1.0\n")
+    Path("m.xml").write_text(
+        "<company> IBM </company><price>1200.5</price>\n\n"
+        "<company>Dell</company>\n\n<company>HP</company><price>1.0</price>\n"
+    )
+    for subscriptions in ("s.jsonl", "s.csv", "s.parquet"):
+        for messages in ("m.jsonl", "m.csv", "m.xml", "m.parquet", "m.arrow"):
+            out = run("match", subscriptions, messages, "--batch-rows", batch_rows, *options)
+            assert (out[0], found(out[1]), out[2]) == (0, EXPECTED, ""), (subscriptions, messages)
+
+
+def test_match_from_standard_input(run, files, monkeypatch):
+    give_input(monkeypatch, Path("m.jsonl").read_bytes())
+    assert found(run("match", "s.jsonl", "-")[1]) == EXPECTED
+    give_input(monkeypatch, Path("s.jsonl").read_bytes())
+    assert found(run("match", "-", "m.jsonl")[1]) == EXPECTED
+    give_input(monkeypatch, b"company,price\nIBM,1200.5\n")
+    out = run("match", "s.jsonl", "-", "--messages-format", "csv")[1]
+    assert found(out) == EXPECTED[:1]
+
+
+def test_a_selector_without_attributes_matches_every_row_of_a_table(run, files):
+    write_lines(files / "s.jsonl", [{"id": "all", "selector": ""}])
+    pq.write_table(pa.table({"a": [1, 2, 3]}), "m.parquet")
+    out = run("match", "s.jsonl", "m.parquet")[1]
+    assert found(out) == [{"message": i, "subscriptions": ["all"]} for i in range(3)]
+
+
+def test_semantics_are_followed(run, files):
+    schema = ["--schema", "company:string,price:double=-1.0"]
+    write_lines(files / "s.jsonl", [{"id": 1, "selector": "price < 0 OR company <> 'IBM'"}])
+
+    def rows(*options):
+        return [line["message"] for line in found(run("match", "s.jsonl", "m.jsonl", *options)[1])]
+
+    assert rows() == rows("--semantics", "sql") == [1, 2]
+    assert rows("--semantics", "strict") == [2]
+    assert rows("--semantics", "default", *schema) == [1, 2]
+    code, out, err = run("match", "s.jsonl", "m.jsonl", "--semantics", "total", *schema)
+    assert (code, [line["message"] for line in found(out)]) == (0, [2])
+    assert re.search(r"m\.jsonl, line 2: .* price", err)
+    code, _, err = run("match", "s.jsonl", "m.jsonl", "--semantics", "total")
+    assert (code, "--schema" in err) == (2, True)
+
+
+def test_bad_rows_and_selectors_are_reported_and_the_rest_is_matched(run, files):
+    Path("s.jsonl").write_text(
+        '{"id": "alice", "selector": "price <"}\n{"id": true, "selector": ""}\nno\n'
+        + '{"id": "bob", "selector": "price > 0"}\n' * 2
+        + '{"id": "x"}\n'
+    )
+    Path("m.jsonl").write_text('{"price": 1}\nno\n{"price": 18446744073709551616}\n{"price": 2}\n')
+    code, out, err = run("match", "s.jsonl", "m.jsonl")
+    assert code == 0
+    assert found(out) == [{"message": i, "subscriptions": ["bob"]} for i in (0, 3)]
+    places = re.findall(r"^(\w)\.jsonl, line (\d+): ", err, re.MULTILINE)
+    assert sorted(places) == [
+        ("m", "2"), ("m", "3"), ("s", "1"), ("s", "2"), ("s", "3"), ("s", "5"), ("s", "6")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [("s.jsonl", '{"id": 1, "selector": "a >"}'), ("s.jsonl", "no"), ("m.jsonl", "no")],
+)
+def test_strict_input_stops_at_the_first(run, files, name, line):
+    before = Path(name).read_text()
+    Path(name).write_text(before + line + "\n")
+    Path("o").write_text("as it was")
+    code, out, err = run("match", "s.jsonl", "m.jsonl", "--strict-input", "--output", "o")
+    assert (code, out) == (2, "")
+    assert f"{name}, line {len(before.splitlines()) + 1}: " in err
+    assert Path("o").read_text() == "as it was"
+    assert sorted(p.name for p in files.iterdir()) == ["m.jsonl", "o", "s.jsonl"]
+
+
+def test_many_bad_rows_are_counted(run, files):
+    Path("m.jsonl").write_text("no\n" * 1000)
+    code, out, err = run("match", "s.jsonl", "m.jsonl")
+    assert (code, out) == (0, "")
+    assert err.count("m.jsonl, line ") == 20
+    assert err.endswith("... and 980 more; 1,000 in all\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["gone.jsonl", "m.jsonl"], "gone.jsonl: No such file"),
+        (["s.jsonl", "gone.jsonl"], "gone.jsonl: No such file"),
+        (["-", "-"], "only one"),
+        (["s.jsonl", "m.jsonl", "--output", "no/such/folder/o"], "cannot write no/such/folder/o"),
+        (["s.jsonl", "m.jsonl", "--format", "xls"], "xls"),
+        (["s.jsonl", "m.jsonl", "--batch-rows", "0"], "--batch-rows"),
+        (["m.csv", "m.jsonl"], "there is no column id and no column selector"),
+        (["s.jsonl", "m.jsonl", "--messages-format", "parquet"], "not a whole parquet file"),
+        (["s.jsonl"], "MESSAGES"),
+    ],
+)
+def test_match_refuses_with_exit_code_2(run, files, arguments, what):
+    Path("m.csv").write_text("a,b\n1,2\n")
+    code, out, err = run("match", *arguments)
+    assert (code, out) == (2, "")
+    assert what in err
+    assert "Traceback" not in err
+
+
+# --- as a process --------------------------------------------------------------
+
+
+def start(*arguments, **options):
+    code = "import sys; from tamis.cli import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *arguments], env=environment, stderr=subprocess.PIPE, **options
+    )
+
+
+def test_version_and_help_need_no_heavy_imports():
+    process = start("--version", stdout=subprocess.PIPE)
+    out, err = process.communicate()
+    assert (process.returncode, err) == (0, b"")
+    assert re.fullmatch(rb"\d+\.\d+\.\d+\S*\n", out)
+    code = (
+        "import sys; from tamis.cli import main; code = main(['--help']);"
+        "assert not {'numba', 'pyarrow', 'numpy'} & set(sys.modules); sys.exit(code)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    helped = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert (helped.returncode, helped.stderr) == (0, b"")
+    assert all(command in helped.stdout for command in (b"check", b"match", b"explain"))
+
+
+def test_a_closed_pipe_is_quiet(files):
+    write_lines(files / "many.jsonl", MESSAGES * 20_000)
+    process = start("match", "s.jsonl", "many.jsonl", "--batch-rows", "100", stdout=subprocess.PIPE)
+    assert json.loads(process.stdout.readline()) == EXPECTED[0]
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    assert process.wait(20) == 141
+    process.stderr.close()
+
+
+def test_an_interrupt_is_clean(files):
+    process = start(
+        "match", "s.jsonl", "-", "--output", "o", "--batch-rows", "1", stdin=subprocess.PIPE
+    )
+    process.stdin.write(b'{"price": 1}\n' * 10)
+    process.stdin.flush()
+    deadline = time.monotonic() + 20
+    while not list(files.glob(".o.*.part")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    assert process.stderr.read() == b""
+    assert sorted(p.name for p in files.iterdir()) == ["m.jsonl", "s.jsonl"]
+    process.stdin.close()
+    process.stderr.close()
+
+
+def test_a_terminal_sees_a_summary(files):
+    read, write = os.openpty()
+    code = "import sys; from tamis.cli import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm"}
+    arguments = [sys.executable, "-c", code, "match", "s.jsonl", "m.jsonl"]
+    process = subprocess.run(arguments, env=environment, stdout=subprocess.PIPE, stderr=write)
+    os.close(write)
+    told = os.read(read, 100_000).decode()
+    os.close(read)
+    assert found(process.stdout.decode()) == EXPECTED
+    assert "3 messages (2 matched), 4 matches, 3 subscriptions" in told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_told(files):
+    with Path("/dev/full").open("wb") as full:
+        process = start("match", "s.jsonl", "m.jsonl", stdout=full)
+        _, err = process.communicate()
+    assert process.returncode == 2
+    assert err == b"cannot write: No space left on device\n"
+
+
+# --- the documentation ---------------------------------------------------------
+
+
+def options_of(command):
+    return {
+        name
+        for argument in app[command].assemble_argument_collection()
+        for name in argument.names
+        if name.startswith("--")
+    }
+
+
+def test_every_option_is_documented():
+    text = (ROOT / "docs" / "commands.md").read_text()
+    sections = dict(re.findall(r"^## `tamis (\w+)[^\n]*\n(.*?)(?=^## |\Z)", text, re.M | re.S))
+    commands = [name for name in app if not name.startswith("-")]
+    assert sorted(sections) == sorted(commands) == ["check", "explain", "match"]
+    shared = re.search(r"^## Options of all commands\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
+    for command in commands:
+        options = options_of(command)
+        assert len(options) > 5
+        documented = set(re.findall(r"`(--[a-z-]+)", sections[command] + shared))
+        assert options <= documented, command
+    everything = set().union(*map(options_of, commands), {"--help", "--version"})
+    assert set(re.findall(r"`(--[a-z-]+)", text)) <= everything
