@@ -52,7 +52,7 @@ _CONSTANT = rf"(?:{_STRING}|(?:-\s*+)?{_NUMBER})"
 # re.ASCII: else the Kelvin sign would be a K, and words could match that the lexer does not know.
 _PREDICATE = re.compile(
     rf"""(
-        (?<![\w$])
+        (?<![\w$.])
         ((?:lower|upper)\s*+\(\s*+{_NAME}\s*+\)|{_NAME})
         \s*+
         (?: (==?|<[=>]?|>=?|!=|(?:NOT\s++)?(?:CONTAINS|LIKE|(?:STARTS|ENDS)\s++WITH)\b)
