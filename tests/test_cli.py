@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -441,3 +442,19 @@ def test_every_option_is_documented():
         assert options <= documented, command
     everything = set().union(*map(options_of, commands), {"--help", "--version"})
     assert set(re.findall(r"`(--[a-z-]+)", text)) <= everything
+
+
+def test_the_examples_in_the_documentation_are_true(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "commands.md").read_text()
+    shown = []
+    for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+        for command, expected in re.findall(r"^\$ ([^\n]+)\n(.*?)(?=^\$ |\Z)", block, re.M | re.S):
+            name, *arguments = shlex.split(command)
+            if name == "cat":
+                Path(arguments[0]).write_text(expected)
+            else:
+                _, out, err = run(*arguments)
+                assert out + err == expected, command
+                shown.append(arguments[0])
+    assert sorted(set(shown)) == ["check", "explain", "match"]

@@ -125,6 +125,11 @@ def test_a_huge_int_is_bad_only_where_it_is_needed(tmp_path):
     assert [row["a"] for row in rows_of(path, columns=["a"])] == [1, 2]
     assert [row["a"] for row in rows_of(path, schema=Schema.of(a=int))] == [1, 2]
     assert read_all(path, columns=["b.c"])[1] == bad
+    path = write(tmp_path / "m.csv", "a,b\n1,18446744073709551616\n2,3\n")
+    good, bad = read_all(path)
+    assert ([row["a"] for _, _, row in good], [b.line for b in bad]) == ([2], [2])
+    assert [row["a"] for row in rows_of(path, columns=["a"])] == [1, 2]
+    assert [row["a"] for row in rows_of(path, schema=Schema.of(a=int))] == [1, 2]
 
 
 def test_special_numbers_of_json(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tamis.errors import InputError, MessageError
@@ -49,8 +49,12 @@ def as_text(name: str, text: str) -> str:
     return text
 
 
-def by_looking(name: str, text: str) -> Any:
-    return guess(name, text)
+def by_looking(columns: Collection[str] | None) -> Callable[[str, str], Any]:
+    """Fields as what they look like; those that are not needed stay text, and are never bad."""
+    if columns is None:
+        return guess
+    needed = frozenset(columns)
+    return lambda name, text: guess(name, text) if name in needed else text
 
 
 def _header(source: Source, rows: _Rows) -> list[str]:

@@ -57,7 +57,7 @@ def read(
         if kind in ("parquet", "arrow"):
             yield from columnar.batches(source, kind, schema, columns, on_bad, batch_rows)
         else:
-            records = _records(source, kind, schema, on_bad, max_line)
+            records = _records(source, kind, schema, columns, on_bad, max_line)
             collector = _Collector(source, schema, columns, on_bad, kind)
             yield from collector.batches(records, batch_rows)
 
@@ -78,12 +78,17 @@ def detect(source: Source, path: str) -> str:
 
 
 def _records(
-    source: Source, kind: str, schema: Schema | None, on_bad: OnBad, limit: int
+    source: Source,
+    kind: str,
+    schema: Schema | None,
+    columns: Sequence[str] | None,
+    on_bad: OnBad,
+    limit: int,
 ) -> Iterator[Record]:
     if kind == "jsonl":
         return jsonlines.records(source, on_bad, limit)
     if kind == "csv":
-        value = delimited.by_looking if schema is None else delimited.as_text
+        value = delimited.as_text if schema is not None else delimited.by_looking(columns)
         return delimited.records(source, on_bad, value, limit)
     return _xml_records(source, schema, on_bad, limit)
 
@@ -115,6 +120,7 @@ class _Collector:
     ) -> None:
         self.source, self.schema, self.columns, self.on_bad = source, schema, columns, on_bad
         self.convert: Any = from_text if kind == "csv" else from_value
+        self.checked = kind != "jsonl"  # texts are looked at one by one as they are read
 
     def batches(self, records: Iterator[Record], batch_rows: int) -> Iterator[Batch]:
         rows: list[dict[str, Any]] = []
@@ -152,7 +158,7 @@ class _Collector:
 
     def _mappings(self, rows: list[dict[str, Any]]) -> tuple[Any, dict[int, str]]:
         misfits: dict[int, str] = {}
-        for i, row in enumerate(rows):
+        for i, row in enumerate(rows if not self.checked else ()):
             try:
                 if self.columns is None:
                     _check(row)
@@ -167,7 +173,10 @@ class _Collector:
 def _check(row: dict[str, Any], path: str = "") -> None:
     """Raise MessageError if some value, however nested, cannot be a value of a message."""
     for key, value in row.items():
-        if isinstance(value, dict):
+        kind = type(value)
+        if kind is float or kind is bool or value is None or (kind is str and value.isascii()):
+            continue
+        if kind is dict:
             _check(value, f"{path}{key}.")
         else:
             settle(path + key, value)
