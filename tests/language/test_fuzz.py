@@ -59,7 +59,7 @@ def mutated(rng: random.Random) -> str:
 
 def deep(rng: random.Random) -> str:
     part = rng.choice(DEEP) + rng.choice(("", rng.choice(DEEP)))
-    return part * rng.randint(1, 3000) + rng.choice(("", "a", "1", "a = 1"))
+    return part * rng.choice((3, 30, 90, 110, 300, 3000)) + rng.choice(("", "a", "1", "a = 1"))
 
 
 def fuzzed(count: int) -> Iterator[str]:
@@ -84,9 +84,9 @@ def survives(text: str, **settings: Any) -> bool:
 def test_ten_thousand_fuzzed_selectors(dialect: str) -> None:
     good, slowest = 0, 0.0
     for text in fuzzed(10_000):
-        start = time.perf_counter()
+        start = time.process_time()
         good += survives(text, dialect=dialect)
-        slowest = max(slowest, time.perf_counter() - start)
+        slowest = max(slowest, time.process_time() - start)
     assert slowest < 1
     assert 100 < good < 9_000  # both outcomes occur, else the fuzzer tests nothing
 
@@ -108,9 +108,9 @@ def test_a_megabyte_is_refused_at_once_and_in_little_memory() -> None:
 @pytest.mark.parametrize("part", DEEP)
 def test_the_longest_text_of_the_default_limits(part: str) -> None:
     text = (part * 100_000)[:100_000]
-    start = time.perf_counter()
+    start = time.process_time()
     survives(text)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(

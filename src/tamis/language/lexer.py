@@ -123,8 +123,10 @@ def bad_token(text: str, at: int) -> SelectorError:
         what, hint = f"there is no operator {text[at : at + 2]}", _MISTAKES[text[at : at + 2]]
     elif c in "'\"":
         what, hint = "this string is not closed", f"add a closing {c}; inside it is written {c}{c}"
+    elif text[at : at + 2] == "``":
+        what, hint = "this name is empty", "write the name between the backticks"
     elif c == "`":
-        what, hint = "this name is not closed", "a name in backticks has at least one character"
+        what, hint = "this name is not closed", "add a closing `; inside it is written ``"
     elif c.isdigit() or (c == "." and text[at + 1 : at + 2].isdigit()):
         what, hint = (
             "this is no number",

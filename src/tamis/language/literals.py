@@ -71,8 +71,8 @@ def timestamp(text: str) -> datetime.datetime:
             int(hour or 0), int(minute or 0), int(second or 0), micros, zone,
         )  # fmt: skip
         return moment.astimezone(datetime.UTC)
-    except (ValueError, OverflowError) as error:
-        raise ConstantError("there is no such moment", str(error)) from None
+    except (ValueError, OverflowError):
+        raise ConstantError("there is no such moment", "check its day, time and offset") from None
 
 
 def _zone(offset: str | None) -> datetime.tzinfo:
