@@ -226,6 +226,15 @@ def test_integer_ids_stay_integers(run, files):
     assert pq.read_table("o.parquet").schema.field("subscriptions").type == pa.list_(pa.int64())
 
 
+def test_ids_of_both_kinds_become_strings(run, files):
+    both = [{"id": 1, "selector": "company = 'IBM'"}, {"id": "b", "selector": "price IS NULL"}]
+    write_lines(files / "s.jsonl", both)
+    expected = [{"message": 0, "subscriptions": ["1"]}, {"message": 1, "subscriptions": ["b"]}]
+    assert found(run("match", "s.jsonl", "m.jsonl", "--batch-rows", "1")[1]) == expected
+    run("match", "s.jsonl", "m.jsonl", "--output", "o.parquet", "--batch-rows", "1")
+    assert pq.read_table("o.parquet").to_pylist() == expected
+
+
 @pytest.mark.parametrize("options", [[], ["--schema", "company:string,price:double"]])
 @pytest.mark.parametrize("batch_rows", ["1", "2", "65536"])
 def test_every_pair_of_formats_gives_the_same(run, files, options, batch_rows):

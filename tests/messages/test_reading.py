@@ -403,6 +403,26 @@ def test_a_file_that_is_none_is_an_input_error(tmp_path):
         assert str(caught.value).startswith(f"{path}: "), name
 
 
+def test_columns_of_one_name_are_an_input_error(tmp_path):
+    column = pa.array([1])
+    twice = pa.StructArray.from_arrays([column, column], names=["x", "x"])
+    for table in (
+        pa.Table.from_arrays([column, column], names=["a", "a"]),
+        pa.Table.from_arrays([twice], names=["a"]),
+    ):
+        with pytest.raises(InputError, match="two columns have the same name"):
+            read_all(write(tmp_path / "m.arrow", arrow_bytes(table)))
+
+
+def test_a_batch_of_only_bad_rows_is_empty(tmp_path):
+    path = write(tmp_path / "m.jsonl", '{"volume": "x"}\n')
+    good, bad = read_all(path, schema=TRADE)
+    assert (good, len(bad)) == ([], 1)
+    table = pa.table({"u": pa.array([2**64 - 1], pa.uint64())})
+    good, bad = read_all(write(tmp_path / "m.parquet", parquet_bytes(table)))
+    assert (good, len(bad)) == ([], 1)
+
+
 def test_a_damaged_parquet_page_is_an_input_error(tmp_path):
     data = bytearray(parquet_bytes(pa.table({"a": [str(i) for i in range(10_000)]})))
     data[4:400] = bytes(396)
@@ -598,3 +618,53 @@ def test_the_schema_of_a_table_is_found():
     assert arrow_schema(as_table(random_messages()).schema) == Schema.of(
         {"i": int, "d": float, "s": str, "b": bool, "t": "timestamp", "n.s": str, "n.i": int}
     )
+
+
+# --- hostile files -------------------------------------------------------------
+
+
+def damaged(data, chance):
+    """The data with some bytes changed, or cut short, or something else altogether."""
+    kind = chance.random()
+    if kind < 0.1:
+        return chance.randbytes(chance.randrange(200))
+    if kind < 0.3:
+        return data[: chance.randrange(len(data))]
+    changed = bytearray(data)
+    for _ in range(chance.randrange(1, 10)):
+        byte = chance.choice([chance.randrange(256), *b'"\n<{,', 0, 255])
+        changed[chance.randrange(len(data))] = byte
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "name", ["m.jsonl", "m.csv", "m.xml", "m.parquet", "m.arrow", "m.arrows", "m.jsonl.gz"]
+)
+def test_damaged_files_give_bad_rows_or_an_input_error(tmp_path, name):
+    messages = random_messages()[:20]
+    table = as_table(messages)
+    whole = {
+        "m.jsonl": as_json(messages).encode(),
+        "m.csv": as_csv(messages).encode(),
+        "m.xml": as_xml(messages).encode(),
+        "m.parquet": parquet_bytes(table),
+        "m.arrow": arrow_bytes(table),
+        "m.arrows": arrow_bytes(table, stream=True),
+        "m.jsonl.gz": gzip.compress(as_json(messages).encode()),
+    }[name]
+    chance = random.Random(3)
+    read_through, refused = 0, []
+    for schema in (None, SCHEMA):
+        for _ in range(60):
+            path = write(tmp_path / name, damaged(whole, chance))
+            try:
+                good, bad = read_all(path, schema=schema)
+            except InputError as error:
+                refused.append(str(error))
+                continue
+            numbers = [number for number, _, _ in good]
+            assert numbers == sorted(set(numbers))
+            assert all(len(str(b)) < 1000 for b in bad)
+            read_through += 1
+    assert read_through > 0
+    assert all(error.startswith(f"{path}: ") for error in refused)

@@ -35,7 +35,7 @@ def writer(path: str, format: Format | None, every: bool, ids: pa.DataType) -> I
         raise InputError("Parquet is not for a terminal: give --output FILE")
     with _sink(path) as sink:
         if format == "jsonl":
-            yield JsonLines(sink, every)
+            yield JsonLines(sink, every, ids)
             return
         import pyarrow.parquet as pq
 
@@ -65,11 +65,11 @@ def _sink(path: str) -> Iterator[IO[bytes]]:
 
 
 class JsonLines:
-    def __init__(self, sink: IO[bytes], every: bool) -> None:
-        self.sink, self.every = sink, every
+    def __init__(self, sink: IO[bytes], every: bool, ids: pa.DataType) -> None:
+        self.sink, self.every, self.ids = sink, every, ids
 
     def write(self, numbers: Sequence[int], matches: Matches) -> None:
-        ids = matches.ids.to_pylist()
+        ids = matches.ids.cast(self.ids).to_pylist()
         ends = matches.offsets.tolist()
         lines = []
         for i in _rows(matches, self.every):

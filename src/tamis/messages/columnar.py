@@ -10,7 +10,7 @@ from tamis.errors import InputError
 from tamis.messages.columns import Misfits, fit, flatten, normal
 from tamis.messages.rows import BadRow, Batch, OnBad, excerpt
 from tamis.messages.source import Source, reading
-from tamis.messages.table import arrow_type, record_batch
+from tamis.messages.table import arrow_type, record_batch, take
 from tamis.schema import Schema
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def batches(
         numbers = [number + i for i in kept] if misfits else range(number, number + len(raw))
         number += raw.num_rows
         if misfits:
-            rows = rows.take(kept) if rows.num_columns else record_batch([], [], len(kept))
+            rows = take(rows, kept)
         yield Batch(source.name, rows, numbers, numbers, "row", progress)
 
 
@@ -90,23 +90,37 @@ def file_schema(source: Source, format: str) -> pa.Schema:
     import pyarrow.parquet as pq
 
     with reading(source.name), _arrow(source.name, format):
-        if format == "parquet":
-            return pq.ParquetFile(_seekable(source)).schema_arrow
-        return _open_ipc(source).schema
+        parquet = format == "parquet"
+        found = (
+            pq.ParquetFile(_seekable(source)).schema_arrow if parquet else _open_ipc(source).schema
+        )
+        _names(source.name, found)
+        return found
 
 
 def _parquet(source: Source, names: Sequence[str] | None, batch_rows: int) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(_seekable(source))
-    present = file.schema_arrow.names
-    if len(set(present)) != len(present):
-        raise InputError(f"{source.name}: two columns have the same name")
+    present = _names(source.name, file.schema_arrow)
     roots = None if names is None else _roots(present, names)
     done, total = 0, file.metadata.num_rows
     for batch in file.iter_batches(batch_rows, columns=roots):
         done += batch.num_rows
         yield batch, done / total
+
+
+def _names(file: str, fields: Any) -> list[str]:
+    """The names of columns, or of a struct's fields; they are told apart, all the way down."""
+    import pyarrow as pa
+
+    names = [field.name for field in fields]  # UnicodeDecodeError where one is not text
+    if len(set(names)) != len(names):
+        raise InputError(f"{file}: two columns have the same name")
+    for field in fields:
+        if pa.types.is_struct(field.type):
+            _names(file, field.type)
+    return names
 
 
 def _roots(present: Sequence[str], names: Sequence[str]) -> list[str]:
@@ -117,18 +131,37 @@ def _roots(present: Sequence[str], names: Sequence[str]) -> list[str]:
 
 def _arrow_ipc(source: Source, names: Sequence[str] | None, batch_rows: int) -> Iterator[Any]:
     reader = _open_ipc(source)
-    present = reader.schema.names
-    if len(set(present)) != len(present):
-        raise InputError(f"{source.name}: two columns have the same name")
+    present = _names(source.name, reader.schema)
     roots = present if names is None else _roots(present, names)
     if hasattr(reader, "num_record_batches"):
         stream = map(reader.get_batch, range(reader.num_record_batches))
     else:
         stream = iter(reader)
     for whole in stream:
+        _check_sound(whole)
         chosen = whole.select(roots) if roots else record_batch([], [], whole.num_rows)
         for start in range(0, whole.num_rows, batch_rows):
             yield chosen.slice(start, batch_rows), None
+
+
+def _check_sound(batch: pa.RecordBatch) -> None:
+    """Raise ArrowInvalid where offsets point outside: Arrow takes the file's word for them."""
+    batch.validate()
+    for column in batch.columns:
+        _check_column(column)
+
+
+def _check_column(column: pa.Array) -> None:
+    import pyarrow as pa
+
+    if pa.types.is_struct(column.type):
+        for inner in column.flatten():
+            _check_column(inner)
+        return
+    bytes_of = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary()}
+    # Strings are looked at as bytes: broken UTF-8 makes a bad row, not a bad file.
+    kind = bytes_of.get(column.type)
+    (column if kind is None else column.view(kind)).validate(full=True)
 
 
 def _open_ipc(source: Source) -> Any:
@@ -163,6 +196,6 @@ def _arrow(name: str, format: str) -> Iterator[None]:
 
     try:
         yield
-    except pa.ArrowException as error:
+    except (pa.ArrowException, UnicodeDecodeError, MemoryError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"{name}: not a whole {format} file: {excerpt(reason)}") from None

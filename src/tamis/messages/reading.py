@@ -13,7 +13,7 @@ from tamis.messages import columnar, delimited, jsonlines, xml
 from tamis.messages.jsonlines import Record
 from tamis.messages.rows import BadRow, Batch, OnBad, excerpt
 from tamis.messages.source import MAX_LINE, Source, lines, opened
-from tamis.messages.table import to_batch
+from tamis.messages.table import take, to_batch
 from tamis.messages.texts import from_text, from_value
 from tamis.messages.values import lookup, settle
 from tamis.schema import Schema
@@ -147,7 +147,7 @@ class _Collector:
             for i, reason in sorted(misfits.items()):
                 self.on_bad(BadRow(self.source.name, places[i], reason, excerpt(rows[i])))
             kept = [i for i in range(len(rows)) if i not in misfits]
-            built = [built[i] for i in kept] if isinstance(built, list) else built.take(kept)
+            built = [built[i] for i in kept] if isinstance(built, list) else take(built, kept)
             numbers, places = [numbers[i] for i in kept], [places[i] for i in kept]
         progress = self.source.progress()
         return Batch(self.source.name, built, numbers, places, progress=progress)

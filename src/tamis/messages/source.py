@@ -33,7 +33,8 @@ class Source:
         return min(1.0, self.raw.tell() / self.size) if self.size else None
 
     def peek(self, length: int) -> bytes:
-        return self.stream.peek(length)[:length]
+        with reading(self.name):
+            return self.stream.peek(length)[:length]
 
 
 @contextmanager

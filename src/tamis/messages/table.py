@@ -57,6 +57,14 @@ def record_batch(names: Sequence[str], columns: Sequence[pa.Array], rows: int) -
     return pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
+def take(batch: pa.RecordBatch, rows: Sequence[int]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    if not batch.num_columns:
+        return record_batch([], [], len(rows))
+    return batch.take(pa.array(rows, pa.int64()))
+
+
 def _column(
     rows: Sequence[Mapping[str, Any]],
     schema: Schema,
