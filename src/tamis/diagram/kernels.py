@@ -44,6 +44,7 @@ class Nodes(NamedTuple):
     strata: I4  # stratum number -> node
     stratum: I4  # node -> its stratum number, -1: none
     count: I8
+    stack: I8  # frames of apply and restrict
 
 
 class Variables(NamedTuple):
@@ -95,38 +96,58 @@ def node(nodes, test, low, high):
 
 
 @njit(cache=True, nogil=True)
-def apply(nodes, op, f, g):
-    """f AND g, f OR g; memoised; OVER when the steps left in count[2] run out."""
+def _known(nodes, op, f, g):
+    """f op g where that takes no work, else -1. Wants f <= g."""
     if f == g:
         return f
-    if f > g:
-        f, g = g, f
     if f <= 1:
-        if op == AND:
-            return g if f == 1 else f
-        return g if f == 0 else f
+        return g if f == 1 - op else f
     cell = nodes.cache[slot_of(op, f, g, nodes.cache.shape[0])]
     if cell[1] == f and cell[2] == g and cell[0] == op:
         return cell[3]
-    nodes.count[2] -= 1
-    if nodes.count[2] < 0:
-        return np.int32(OVER)
-    a, b = nodes.test[f], nodes.test[g]
-    f0 = f1 = f
-    g0 = g1 = g
-    if a <= b:
-        f0, f1 = nodes.low[f], nodes.high[f]
-    if b <= a:
-        g0, g1 = nodes.low[g], nodes.high[g]
-    low = apply(nodes, op, f0, g0)
-    if low < 0:
-        return low
-    high = apply(nodes, op, f1, g1)
-    if high < 0:
-        return high
-    result = node(nodes, min(a, b), low, high)
-    if result >= 0:
-        cell[0], cell[1], cell[2], cell[3] = op, f, g, result
+    return np.int32(-1)
+
+
+@njit(cache=True, nogil=True)
+def apply(nodes, op, f, g):
+    """f AND g, f OR g; memoised; OVER when the steps left in count[2] run out.
+
+    Recursion on an explicit stack (f, g, stage, low): compiled recursion cannot be cached.
+    """
+    stack = nodes.stack
+    depth = 0
+    stack[0, 0], stack[0, 1], stack[0, 2] = min(f, g), max(f, g), 0
+    result = np.int32(0)
+    while depth >= 0:
+        frame = stack[depth]
+        f, g = np.int32(frame[0]), np.int32(frame[1])
+        a, b = nodes.test[f], nodes.test[g]
+        if frame[2] == 2:
+            result = node(nodes, min(a, b), np.int32(frame[3]), result)
+            if result < 0:
+                return result
+            cell = nodes.cache[slot_of(op, f, g, nodes.cache.shape[0])]
+            cell[0], cell[1], cell[2], cell[3] = op, f, g, result
+            depth -= 1
+            continue
+        if frame[2] == 0:
+            found = _known(nodes, op, f, g)
+            if found >= 0:
+                result = found
+                depth -= 1
+                continue
+            nodes.count[2] -= 1
+            if nodes.count[2] < 0 or depth + 1 >= stack.shape[0]:
+                return np.int32(OVER)
+            x = nodes.low[f] if a <= b else f
+            y = nodes.low[g] if b <= a else g
+        else:
+            frame[3] = result
+            x = nodes.high[f] if a <= b else f
+            y = nodes.high[g] if b <= a else g
+        frame[2] += 1
+        depth += 1
+        stack[depth, 0], stack[depth, 1], stack[depth, 2] = min(x, y), max(x, y), 0
     return result
 
 
@@ -223,75 +244,121 @@ def decided(variables, v, low, high, known, truth, depth):
     return -1
 
 
+# Fields of a frame of `restrict`: the call, where it stands, and what its parts gave.
+_N, _GROUP, _LOW, _HIGH, _DEPTH, _STAGE, _WHEN, _OTHER, _START = range(9)
+_ENTER, _PASS, _TRUE, _TRUE_LOW, _FALSE, _FALSE_HIGH, _STRATUM_LOW, _STRATUM_HIGH = range(8)
+
+
 @njit(cache=True, nogil=True)
-def restrict(nodes, variables, n, group, low, high, known, truth, depth):
-    """Node n, simplified by what the path above it knows of the same group.
+def _call(stack, depth, n, group, low, high, known):
+    frame = stack[depth]
+    frame[_N], frame[_GROUP], frame[_LOW], frame[_HIGH] = n, group, low, high
+    frame[_DEPTH], frame[_STAGE], frame[_START] = known, _ENTER, 0
+
+
+@njit(cache=True, nogil=True)
+def restrict(nodes, variables, root):
+    """Node `root`, simplified by what each path through it knows of the atoms still to come.
 
     Paths that no message can take vanish (ICSE 2001, sections 6 and 7; US 7,136,899, equations
     14 to 19), and so do tests whose two sides agree wherever the test can matter. Knowledge is an
     interval of positions and the kin decided so far; it ends where the group ends, so the result
-    for a node that starts a group is remembered for all conditions.
+    for a node that starts a group is remembered for all conditions. At most count[2] steps; what
+    is not reached stays as it is.
     """
-    if n <= 1:
-        return n
-    v = nodes.test[n]
-    start = False
-    if v >= variables.group.size or variables.group[v] != group:
-        if nodes.memo[n] >= 0:
-            return nodes.memo[n]
-        start = True
-        group = variables.group[v] if v < variables.group.size else np.int32(-1)
-        low, high, depth = LOWEST, HIGHEST, 0
-    nodes.count[2] -= 1
-    if nodes.count[2] < 0 or depth >= known.size:
-        return n
-    if group < 0:
-        truth_of_v = -1
-    else:
-        truth_of_v = decided(variables, v, low, high, known, truth, depth)
-    if truth_of_v == 1:
-        result = restrict(nodes, variables, nodes.high[n], group, low, high, known, truth, depth)
-    elif truth_of_v == 0:
-        result = restrict(nodes, variables, nodes.low[n], group, low, high, known, truth, depth)
-    elif group < 0:
-        a = restrict(nodes, variables, nodes.low[n], group, low, high, known, truth, depth)
-        b = restrict(nodes, variables, nodes.high[n], group, low, high, known, truth, depth)
-        if a < 0 or b < 0:
-            return np.int32(FULL)
-        result = node(nodes, v, a, b)
-    else:
+    stack = nodes.stack
+    known, truth = np.empty(24, np.int32), np.empty(24, np.uint8)
+    d = 0
+    _call(stack, 0, root, -2, LOWEST, HIGHEST, 0)
+    result = np.int32(0)
+    while d >= 0:
+        frame = stack[d]
+        n = np.int32(frame[_N])
+        v = nodes.test[n]
+        stage = frame[_STAGE]
+        if stage == _ENTER:
+            if n <= 1:
+                result = n
+                d -= 1
+                continue
+            group = variables.group[v] if v < variables.group.size else np.int32(-1)
+            if group != frame[_GROUP] or group < 0:
+                if nodes.memo[n] >= 0:
+                    result = nodes.memo[n]
+                    d -= 1
+                    continue
+                frame[_START], frame[_GROUP], frame[_DEPTH] = 1, group, 0
+                frame[_LOW], frame[_HIGH] = LOWEST, HIGHEST
+            nodes.count[2] -= 1
+            if nodes.count[2] < 0 or frame[_DEPTH] >= known.size or d + 1 >= stack.shape[0]:
+                result = n
+                d -= 1
+                continue
+            if group < 0:
+                frame[_STAGE] = _STRATUM_LOW
+                d += 1
+                _call(stack, d, nodes.low[n], -2, LOWEST, HIGHEST, 0)
+                continue
+            value = decided(variables, v, frame[_LOW], frame[_HIGH], known, truth, frame[_DEPTH])
+            if value >= 0:
+                frame[_STAGE] = _PASS
+                child = nodes.high[n] if value == 1 else nodes.low[n]
+                d += 1
+                _call(stack, d, child, group, frame[_LOW], frame[_HIGH], frame[_DEPTH])
+                continue
+        elif stage == _STRATUM_LOW:
+            frame[_OTHER] = result
+            frame[_STAGE] = _STRATUM_HIGH
+            d += 1
+            _call(stack, d, nodes.high[n], -2, LOWEST, HIGHEST, 0)
+            continue
+        elif stage == _TRUE:
+            frame[_WHEN] = result
+        elif stage == _FALSE:
+            frame[_OTHER] = result
+        # one side is worth the same as the other where the other counts: no test is due
+        low_serves = stage == _TRUE_LOW and result == frame[_WHEN]
+        high_serves = stage == _FALSE_HIGH and result == frame[_OTHER]
+        if low_serves or high_serves:
+            frame[_STAGE] = _PASS
+            child = nodes.low[n] if low_serves else nodes.high[n]
+            d += 1
+            _call(stack, d, child, frame[_GROUP], frame[_LOW], frame[_HIGH], frame[_DEPTH])
+            continue
+        done = stage == _PASS
+        if stage == _STRATUM_HIGH:
+            result = node(nodes, v, np.int32(frame[_OTHER]), result)
+            done = True
+        elif stage == _FALSE_HIGH:
+            result = node(nodes, v, np.int32(frame[_OTHER]), np.int32(frame[_WHEN]))
+            done = True
+        if result < 0:
+            return result
+        if done:
+            if frame[_START] == 1:
+                nodes.memo[n] = result
+            d -= 1
+            continue
+        # the next part: a side of the node, under the test or its negation
+        low, high, depth = frame[_LOW], frame[_HIGH], frame[_DEPTH]
         a, b = variables.low[v], variables.high[v]
-        high_low, high_high, low_low, low_high = low, high, low, high
+        assumed = stage == _ENTER or stage == _TRUE
         if a < b:
-            high_low, high_high = max(low, a), min(high, b)
-            if a <= low:
-                low_low = max(low, b)
+            if assumed:
+                low, high = max(low, a), min(high, b)
+            elif a <= low:
+                low = max(low, b)
             elif b >= high:
-                low_high = min(high, a)
-        more = depth
+                high = min(high, a)
         if variables.kin[v] >= 0:
             known[depth] = v
-            more = depth + 1
-        if more > depth:
-            truth[depth] = 1
-        when = restrict(nodes, variables, nodes.high[n], group, high_low, high_high, known, truth, more)
-        # what the low side would be worth where the test is true: the same? then no test is due
-        spare = restrict(nodes, variables, nodes.low[n], group, high_low, high_high, known, truth, more)
-        if more > depth:
-            known[depth] = v
-            truth[depth] = 0
-        other = restrict(nodes, variables, nodes.low[n], group, low_low, low_high, known, truth, more)
-        if when < 0 or spare < 0 or other < 0:
-            return np.int32(FULL)
-        if when == spare:
-            result = other
-        else:
-            spare = restrict(nodes, variables, nodes.high[n], group, low_low, low_high, known, truth, more)
-            if spare < 0:
-                return np.int32(FULL)
-            result = when if spare == other else node(nodes, v, other, when)
-    if start and result >= 0:
-        nodes.memo[n] = result
+            truth[depth] = 1 if assumed else 0
+            depth += 1
+        child = nodes.high[n] if stage == _ENTER or stage == _FALSE else nodes.low[n]
+        frame[_STAGE] = _TRUE if stage == _ENTER else stage + 1
+        group = np.int32(frame[_GROUP])
+        d += 1
+        _call(stack, d, child, group, low, high, depth)
     return result
 
 
@@ -302,14 +369,13 @@ def build(nodes, variables, offsets, words, roots, first, restricting, budget):
     Returns the number of the first condition for which there was no room.
     """
     atoms = variables.group.size
-    known, truth = np.empty(24, np.int32), np.empty(24, np.uint8)
     for i in range(first, roots.size):
         program = words[offsets[i] : offsets[i + 1]]
         steps = budget + 32 * program.size
         n = build_one(nodes, program, np.empty(program.size + 1, np.int32), atoms, steps)
         if n >= 0 and restricting:
             nodes.count[2] = steps
-            n = restrict(nodes, variables, n, np.int32(-2), LOWEST, HIGHEST, known, truth, 0)
+            n = restrict(nodes, variables, n)
         if n < 0:
             return i
         roots[i] = n

@@ -9,6 +9,7 @@ import numpy as np
 from tamis.diagram import kernels
 from tamis.diagram.kernels import I4, I8, Nodes, Variables
 
+DEPTH = 1 << 14  # frames of the kernels' stacks: no condition goes deeper
 BUDGET = 4096  # steps that one condition may take beyond 32 per word, before it is stratified
 
 
@@ -70,6 +71,7 @@ def allocate(capacity: int) -> Nodes:
         np.zeros(capacity, np.int32),
         np.full(capacity, -1, np.int32),
         np.array([2, 0, 0], np.int64),
+        np.empty((DEPTH, 9), np.int64),
     )
     nodes.test[:2] = kernels.LEAF
     nodes.low[1] = nodes.high[1] = 1

@@ -6,9 +6,7 @@ import numpy as np
 from numba import njit
 
 from tamis.diagram.kernels import (
-    FULL,
     HIGHEST,
-    LEAF,
     LOWEST,
     Nodes,
     build_one,
@@ -77,10 +75,10 @@ def assume(program, variables, access, out):
 
 
 @njit(cache=True, nogil=True)
-def _scratch(nodes, words):
+def _scratch(nodes, words, stretch):
     """The same arrays, emptied, with tables just large enough for programs of that many words."""
     size = 64
-    while size < 8 * words and size < nodes.slots.size:
+    while size < 8 * words * stretch and size < nodes.slots.size:
         size *= 2
     memory = max(16, min(size // 4, nodes.cache.shape[0]))
     nodes.slots[:size] = 0
@@ -96,13 +94,13 @@ def _scratch(nodes, words):
         nodes.strata,
         nodes.stratum,
         nodes.count,
+        nodes.stack,
     )
 
 
 @njit(cache=True, nogil=True)
 def _roots(nodes, variables, offsets, words, members, access, budget, roots):
     """Build the conditions of one cluster; False where there was no room."""
-    known, truth = np.empty(24, np.int32), np.empty(24, np.uint8)
     atoms = variables.group.size
     for i in range(members.size):
         s = members[i]
@@ -115,7 +113,7 @@ def _roots(nodes, variables, offsets, words, members, access, budget, roots):
         n = build_one(nodes, program, np.empty(program.size + 1, np.int32), atoms, steps)
         if n >= 0:
             nodes.count[2] = steps
-            n = restrict(nodes, variables, n, np.int32(-2), LOWEST, HIGHEST, known, truth, 0)
+            n = restrict(nodes, variables, n)
         if n < 0:
             return False
         roots[i] = n
@@ -139,15 +137,18 @@ def _used(nodes, mark, atoms, place, used):
 
 @njit(cache=True, nogil=True)
 def clusters(
-    nodes, variables, asked, programs, pairs, needs, starts, first, out, budget
+    nodes, variables, asked, programs, pairs, needs, starts, first, out, budget, stretch
 ):
-    """Compile clusters first, first + 1, ... into `out`; returns the first that found no room.
+    """Compile clusters first, first + 1, ... into `out`, and return how many are done.
 
-    asked: (question, key, event number) of each variable. programs: (offsets, words).
+    Where `out` has no room for cluster c it returns c, where `nodes` has none, -c - 1.
+
+    asked: (question, key, place in the messages: column or event) of each variable. programs:
+    (offsets, words).
     pairs: (offsets, subscription, access variable of each cluster). needs: requirement of each
-    subscription. The caller doubles what is full and goes on.
+    subscription.
     """
-    question, key, event_of = asked
+    question, key, source = asked
     offsets, words = programs
     pair_at, pair_subscription, pair_access = pairs
     atoms = variables.group.size
@@ -160,10 +161,10 @@ def clusters(
         total = 0
         for s in members:
             total += offsets[s + 1] - offsets[s]
-        small = _scratch(nodes, total)
+        small = _scratch(nodes, total, stretch)
         roots = np.empty(members.size, np.int32)
         if not _roots(small, variables, offsets, words, members, pair_access[c], budget, roots):
-            return c
+            return -c - 1
         mark = live(small, atoms, roots)
         count = _used(small, mark, atoms, place, used)
         at = starts[c]
@@ -190,7 +191,7 @@ def clusters(
                 if question[v] >> 4 != column:
                     column = question[v] >> 4
                     g = end[GROUP]
-                    out.group[g, 0] = question[v] >> 8
+                    out.group[g, 0] = source[v]
                     out.group[g, 1] = end[THRESHOLD] - at[THRESHOLD]
                     out.group[g, 2] = 0
                     end[GROUP] += 1
@@ -203,7 +204,7 @@ def clusters(
             v = used[i]
             kind = question[v] & 15
             if kind > _BELOW:
-                out.event[end[EVENT]] = event_of[v]
+                out.event[end[EVENT]] = source[v]
                 end[EVENT] += 1
                 place[v] = row
                 row += 1
@@ -211,7 +212,7 @@ def clusters(
             v = used[i]
             kind = question[v] & 15
             if kind < _BELOW:
-                out.flag[end[FLAG], 0] = question[v] >> 8
+                out.flag[end[FLAG], 0] = source[v]
                 out.flag[end[FLAG], 1] = 1 if kind == _DEFINED else 2 << ((question[v] >> 4) & 15)
                 end[FLAG] += 1
                 place[v] = row

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Literal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tamis.engine.batch import Messages, from_mappings, from_table
+from tamis.engine.encode import encode
+from tamis.engine.intake import Dialect, Intake
+from tamis.engine.kernels import BITMAP, COUNT, FILL, Output, Scratch, WIDE, run, sort_rows
+from tamis.engine.layout import I4, I8, NODE, ROOT, U1, U8, Block
 from tamis.engine.matches import Matches
+from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.errors import SelectorError, SubscriptionError
-from tamis.language import Limits, attributes, check, parse
-from tamis.language.tree import Condition
-from tamis.logic import Explanation, Formula, Lookups, Reducer, Semantics, explain, finder, satisfied
+from tamis.language import Limits
+from tamis.language.tree import attributes
+from tamis.logic import Explanation, Lookups, Semantics, explain
 from tamis.schema import INT_MAX, INT_MIN, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Id = str | int
-Dialect = Literal["tamis", "jms"]
+OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
+_ROWS = 65_536  # messages that one kernel call sees
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What readers see: segments, and which of their subscriptions are still alive. Never changed."""
+
+    segments: tuple[Segment, ...] = ()
+    alive: tuple[U1, ...] = ()
 
 
 class Matcher:
-    """A set of subscriptions. Add, remove, and ask which of them a message matches."""
+    """A set of subscriptions. Add, remove, and ask which of them a message matches.
+
+    Safe to use from several threads: a reader works on one immutable state, writers take turns.
+    """
 
     def __init__(
         self,
@@ -35,79 +56,268 @@ class Matcher:
     ) -> None:
         self.schema, self.semantics, self.dialect, self.limits = schema, semantics, dialect, limits
         self.lookups: Lookups = lookups or {}
-        self._reducer = Reducer(semantics, schema)
-        self._conditions: dict[Id, Condition] = {}
-        self._formulas: dict[Id, Formula] = {}
+        self._intake = Intake(schema, semantics, dialect, limits, self.lookups)
+        self._ids: list[Id] = []
+        self._texts: list[str] = []
+        self._slots: dict[Id, int] = {}
+        self._state = State()
+        self._lock = threading.Lock()
+        self._local = threading.local()
 
     def __len__(self) -> int:
-        return len(self._formulas)
+        return len(self._slots)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._formulas
+        return id in self._slots
+
+    def __iter__(self) -> Iterator[Id]:
+        """The ids, in the order of adding."""
+        return iter(list(self._slots))
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that some subscription looks at."""
-        names = dict.fromkeys(name for c in self._conditions.values() for name in attributes(c))
+        terms = [index.term for s in self._state.segments for index in s.index.terms]
+        names = dict.fromkeys(name for term in terms for name in attributes(term))
         if self.semantics == "total" and self.schema is not None:
             names |= dict.fromkeys(self.schema)
         return tuple(names)
 
+    # --- writing -------------------------------------------------------------
+
     def add(self, id: Id, selector: str) -> None:
         """Subscribe `id` (not yet in use) to the messages that `selector` describes."""
-        if not isinstance(id, (str, int)) or isinstance(id, bool):
-            raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
-        if isinstance(id, int) and not INT_MIN <= id <= INT_MAX:
-            raise SubscriptionError(f"id {id} does not fit into 64 bits")
-        if id in self._formulas:
-            raise SubscriptionError(f"there is a subscription {id!r} already: remove or replace it")
-        condition = parse(selector, dialect=self.dialect, limits=self.limits)
-        check(condition, self.schema, text=selector, lookups=tuple(self.lookups))
-        reducer = self._reducer
-        from tamis.logic.atoms import all_of
+        self.add_many([(id, selector)])
 
-        self._formulas[id] = all_of([reducer.adequacy(condition), reducer.holds(condition)])
-        self._conditions[id] = condition
+    def replace(self, id: Id, selector: str) -> None:
+        """Give the subscription another selector; it moves to the end of the order."""
+        _check_id(id)
+        read = self._intake.read(selector)
+        with self._lock:
+            if id in self._slots:
+                self._drop(id)
+            self._append([(id, selector, read)])
 
     def add_many(
-        self,
-        subscriptions: Iterable[tuple[Id, str]],
-        on_error: Callable[[Id, str, SelectorError | SubscriptionError], None] | None = None,
+        self, subscriptions: Iterable[tuple[Id, str]], on_error: OnError | None = None
     ) -> int:
-        """Add all, and say how many were good. A bad one raises, or goes to `on_error`."""
-        added = 0
+        """Add all, and say how many were good.
+
+        A bad one goes to `on_error`; without that it raises, and none is added.
+        """
+        good = []
+        fresh: set[Id] = set()
         for id, selector in subscriptions:
             try:
-                self.add(id, selector)
-                added += 1
+                _check_id(id)
+                if id in self._slots or id in fresh:
+                    raise SubscriptionError(
+                        f"there is a subscription {id!r} already: remove or replace it"
+                    )
+                good.append((id, selector, self._intake.read(selector)))
+                fresh.add(id)
             except (SelectorError, SubscriptionError) as error:
                 if on_error is None:
                     raise
                 on_error(id, selector, error)
-        return added
+        with self._lock:
+            self._append(good)
+        return len(good)
 
     def remove(self, id: Id) -> None:
-        if id not in self._formulas:
-            raise SubscriptionError(f"there is no subscription {id!r}")
-        del self._formulas[id], self._conditions[id]
+        """End a subscription."""
+        with self._lock:
+            if id not in self._slots:
+                raise SubscriptionError(f"there is no subscription {id!r}")
+            self._drop(id)
+
+    def _append(self, rows: Sequence[tuple[Id, str, tuple[int, tuple[int, ...]]]]) -> None:
+        if not rows:
+            return
+        first = len(self._ids)
+        for id, selector, _ in rows:
+            self._slots[id] = len(self._ids)
+            self._ids.append(id)
+            self._texts.append(selector)
+        offsets = np.zeros(len(rows) + 1, np.int64)
+        np.cumsum([len(keys) for _, _, (_, keys) in rows], out=offsets[1:])
+        source = Source(
+            np.arange(first, first + len(rows), dtype=np.int32),
+            np.array([template for _, _, (template, _) in rows], np.int32),
+            offsets,
+            np.array([k for _, _, (_, keys) in rows for k in keys], np.int64),
+        )
+        segment = compile_segment(self._intake.vocabulary, self._intake.templates, source)
+        state = self._state
+        self._state = State(
+            (*state.segments, segment), (*state.alive, np.ones(len(source), np.uint8))
+        )
+
+    def _drop(self, id: Id) -> None:
+        slot = self._slots.pop(id)
+        state = self._state
+        alive = list(state.alive)
+        for i, segment in enumerate(state.segments):
+            at = int(np.searchsorted(segment.source.slot, slot))
+            if at < len(segment) and segment.source.slot[at] == slot:
+                alive[i] = alive[i].copy()
+                alive[i][at] = 0
+        self._state = State(state.segments, tuple(alive))
+
+    # --- reading -------------------------------------------------------------
 
     def match(self, message: Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the message matches, in the order of adding."""
-        find = finder(message, self.semantics, self.schema)
-        return [id for id, formula in self._formulas.items() if satisfied(formula, find, self.lookups)]
+        _, slots = self._matched(from_mappings([message], self.semantics, self.schema))
+        return [self._ids[s] for s in slots.tolist()]
 
-    def match_many(self, messages: Iterable[Mapping[str, object]]) -> Matches:
-        import pyarrow as pa
+    def match_many(self, messages: Sequence[Mapping[str, object]]) -> Matches:
+        """Like `match_batch`, of Python mappings."""
+        return self._matches(from_mappings(messages, self.semantics, self.schema))
 
-        found = [self.match(message) for message in messages]
-        offsets = np.cumsum([0, *map(len, found)])
-        return Matches(offsets, pa.array([id for ids in found for id in ids]))
+    def match_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> Matches:
+        """The ids that each row matches."""
+        return self._matches(from_table(table, self.attributes, self.semantics, self.schema), threads)
 
-    def match_batch(self, table: pa.Table | pa.RecordBatch) -> Matches:
-        return self.match_many(table.to_pylist())
+    def count_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> I8:
+        """How many subscriptions each row matches, without naming them."""
+        messages = from_table(table, self.attributes, self.semantics, self.schema)
+        state = self._state
+        return self._counts(state, self._blocks(state, messages), len(messages), threads)
+
+    def bitmap_batch(self, table: pa.Table | pa.RecordBatch) -> tuple[list[Id], U8]:
+        """The ids, and for each a row of bits: bit m % 64 of word m // 64 is row m of the table."""
+        messages = from_table(table, self.attributes, self.semantics, self.schema)
+        state = self._state
+        ids: list[Id] = []
+        rows = []
+        none = np.empty(0, np.int64)
+        for segment, alive in zip(state.segments, state.alive, strict=True):
+            bits = np.zeros((len(segment), (len(messages) + 63) // 64), np.uint64)
+            block = self._encoded(segment, messages)
+            output = Output(none, np.empty(0, np.int32), bits)
+            self._run(segment, alive, block, 0, len(messages), output, BITMAP)
+            kept = np.flatnonzero(alive)
+            ids.extend(self._ids[s] for s in segment.source.slot[kept].tolist())
+            rows.append(bits[kept])
+        width = (len(messages) + 63) // 64
+        return ids, np.concatenate(rows) if rows else np.zeros((0, width), np.uint64)
 
     def explain(self, id: Id, message: Mapping[str, object]) -> Explanation:
         """Why the subscription matches the message or not, predicate by predicate."""
-        if id not in self._conditions:
+        if id not in self._slots:
             raise SubscriptionError(f"there is no subscription {id!r}")
-        return explain(self._conditions[id], message, self.schema, self.semantics, self.lookups)
+        condition = self._intake.condition(self._texts[self._slots[id]])
+        return explain(condition, message, self.schema, self.semantics, self.lookups)
+
+    def _matches(self, messages: Messages, threads: int = 1) -> Matches:
+        offsets, slots = self._matched(messages, threads)
+        return Matches(offsets, self._id_array(slots))
+
+    def _matched(self, messages: Messages, threads: int = 1) -> tuple[I8, I4]:
+        """Offsets and slots: which subscriptions each message matches."""
+        state = self._state
+        length = len(messages)
+        blocks = self._blocks(state, messages)
+        counts = self._counts(state, blocks, length, threads)
+        offsets = np.zeros(length + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        slots = np.empty(int(offsets[-1]), np.int32)
+        output = Output(offsets[:-1].copy(), slots, np.empty((0, 0), np.uint64))
+        self._each(state, blocks, length, output, FILL, threads)
+        sort_rows(offsets, slots)
+        return offsets, slots
+
+    def _counts(self, state: State, blocks: list[Block], length: int, threads: int) -> I8:
+        counts = np.zeros(length, np.int64)
+        output = Output(counts, np.empty(0, np.int32), np.empty((0, 0), np.uint64))
+        self._each(state, blocks, length, output, COUNT, threads)
+        return counts
+
+    def _blocks(self, state: State, messages: Messages) -> list[Block]:
+        return [self._encoded(segment, messages) for segment in state.segments]
+
+    def _encoded(self, segment: Segment, messages: Messages) -> Block:
+        return encode(
+            segment.index, len(messages), lambda term: messages.column(term, self.lookups)
+        )
+
+    def _each(
+        self, state: State, blocks: list[Block], length: int, output: Output, mode: int, threads: int
+    ) -> None:
+        """Run every segment over all messages, in parts that threads can share."""
+        step = min(_ROWS, max(64, -(-length // threads)))
+        parts = [
+            (segment, alive, block, first, min(first + step, length), output, mode)
+            for segment, alive, block in zip(state.segments, state.alive, blocks, strict=True)
+            for first in range(0, length, step)
+        ]
+        if threads <= 1 or len(parts) < 2:
+            for part in parts:
+                self._run(*part)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            # a message's results come from one segment after the other: never two at once
+            for i in range(len(state.segments)):
+                own = [p for p in parts if p[0] is state.segments[i]]
+                list(pool.map(lambda part: self._run(*part), own))
+
+    def _run(
+        self, segment: Segment, alive: U1, block: Block, first: int, last: int, output: Output, mode: int
+    ) -> None:
+        run(
+            segment.clusters,
+            segment.requirements,
+            segment.access,
+            block,
+            first,
+            last,
+            segment.source.slot,
+            alive,
+            self._scratch(segment),
+            output,
+            mode,
+        )
+
+    def _scratch(self, segment: Segment) -> Scratch:
+        """This thread's working memory, large enough for the segment."""
+        known: dict[int, Scratch] | None = getattr(self._local, "scratch", None)
+        if known is None:
+            known = self._local.scratch = {}
+        if id(segment) not in known:
+            if len(known) > 64:
+                known.clear()
+            known[id(segment)] = scratch_for(segment)
+        return known[id(segment)]
+
+    def _id_array(self, slots: I4) -> pa.Array:
+        import pyarrow as pa
+
+        wanted, which = np.unique(slots, return_inverse=True)
+        ids = [self._ids[s] for s in wanted.tolist()]
+        if not all(isinstance(i, int) for i in ids):
+            ids = [str(i) for i in ids]
+        kind = pa.int64() if ids and isinstance(ids[0], int) else pa.string()
+        return pa.array(ids, kind).take(pa.array(which.reshape(-1)))
+
+
+def scratch_for(segment: Segment) -> Scratch:
+    clusters = segment.clusters
+    sizes = np.diff(clusters.starts, axis=0)
+    places = int((sizes.sum(axis=1) - sizes[:, ROOT]).max(initial=0)) + 2
+    needs = int(sizes[:, 4].max(initial=0)) + 1
+    return Scratch(
+        np.zeros((max(segment.index.events, 1), WIDE), np.uint64),
+        np.empty(places, np.uint64),
+        np.empty((1, WIDE), np.uint64),
+        np.empty((needs, WIDE), np.uint64),
+        np.zeros(len(sizes), np.int32),
+        np.zeros(len(sizes), np.int32),
+    )
+
+
+def _check_id(id: object) -> None:
+    if not isinstance(id, str | int) or isinstance(id, bool):
+        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
+    if isinstance(id, int) and not INT_MIN <= id <= INT_MAX:
+        raise SubscriptionError(f"id {id} does not fit into 64 bits")

@@ -1,0 +1,172 @@
+"""From columns to what kernels read: keys among thresholds, flags, and fired events."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tamis.diagram.kernels import HIGHEST
+from tamis.engine.columns import AnyColumn, Column, Mixed, from_values
+from tamis.engine.index import Index, Points, TermIndex
+from tamis.engine.kernels import merge_events
+from tamis.engine.layout import I4, I8, U1, Block
+from tamis.logic import Derived, Family
+from tamis.logic.atoms import family_of, plain
+from tamis.logic.numbers import double_at_least
+from tamis.schema import INT_MAX, INT_MIN, Type, type_of
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """Message m fires events[offsets[code[m]]:offsets[code[m] + 1]]; a code of -1 fires none."""
+
+    code: I4
+    offsets: I8
+    events: I4
+
+
+def encode(index: Index, length: int, column_of: Callable[[Derived], AnyColumn]) -> Block:
+    """The messages of a batch as a segment sees them."""
+    keys = np.full((max(index.key_columns, 1), length), HIGHEST, np.int64)
+    flags = np.zeros((max(len(index.terms), 1), length), np.uint8)
+    features: list[Feature] = []
+    for i, term in enumerate(index.terms):
+        column = column_of(term.term)
+        for part, where in _parts(column):
+            _encode(term, part, where, keys, flags[i], features)
+    offsets, events = _merged(features, length)
+    return Block(keys, flags, offsets, events)
+
+
+def _parts(column: AnyColumn) -> list[tuple[Column, I8 | None]]:
+    """Typed columns, and the rows that each is about (None: all)."""
+    if isinstance(column, Column):
+        return [(column, None)]
+    rows: dict[Type | None, list[int]] = {}
+    for i, value in enumerate(column.values):
+        if value is not None:
+            rows.setdefault(type_of(value), []).append(i)
+    parts: list[tuple[Column, I8 | None]] = []
+    for kind, where in rows.items():
+        if kind is None:
+            count = len(where)
+            part: AnyColumn = Column(None, np.ones(count, bool), np.zeros(count, np.int64))
+        else:
+            part = from_values([column.values[i] for i in where])
+        assert not isinstance(part, Mixed)
+        parts.append((part, np.array(where, np.int64)))
+    return parts
+
+
+def _encode(
+    term: TermIndex,
+    column: Column,
+    where: I8 | None,
+    keys: I8,
+    flags: U1,
+    features: list[Feature],
+) -> None:
+    rows = slice(None) if where is None else where
+    kind = column.type
+    family = Family.ANY if kind is None else family_of(kind)
+    bits = 1 if kind is None else 1 | 2 << family
+    flags[rows] |= np.where(column.valid, np.uint8(bits), np.uint8(0))
+    if kind is None:
+        return
+    if family in term.below:
+        place, constants = term.below[family]
+        keys[place, rows] = np.where(column.valid, _keys(term, column, constants), HIGHEST)
+    found: list[Feature] = []
+    if family in term.points:
+        points = term.points[family]
+        code = np.where(column.valid, _point_codes(term, column, points), -1)
+        found.append(Feature(code.astype(np.int32), points.offsets, points.events))
+    if kind is Type.STRING and term.texts is not None:
+        offsets, events = term.texts.events(list(column.texts))
+        code = np.where(column.valid, column.data, -1)
+        found.append(Feature(code.astype(np.int32), offsets, events))
+    for feature in found:
+        if where is not None:
+            code = np.full(keys.shape[1], -1, np.int32)
+            code[where] = feature.code
+            feature = Feature(code, feature.offsets, feature.events)
+        features.append(feature)
+
+
+def _keys(term: TermIndex, column: Column, constants: list[Any]) -> I8:
+    """Where each value stands: its own key, or how many of the constants are <= it."""
+    if column.type is Type.STRING:
+        ranks = np.array([bisect_right(constants, t) for t in column.texts], np.int64)
+        return ranks[column.data]
+    if not constants:
+        return direct_keys(column)
+    if column.type is Type.INT:
+        bounds = [-((-c) // 1) for c in constants if c <= INT_MAX]
+        return np.searchsorted(
+            np.array([max(int(b), INT_MIN) for b in bounds if b <= INT_MAX], np.int64),
+            column.data,
+            side="right",
+        )
+    doubles = np.array([double_at_least(c) for c in constants])
+    return np.searchsorted(doubles, column.data, side="right")
+
+
+def direct_keys(column: Column) -> I8:
+    """Values of a known type as their own order-preserving keys."""
+    if column.type is not Type.DOUBLE:
+        return column.data
+    bits: I8 = (column.data + 0.0).view(np.int64)
+    return np.where(bits >= 0, bits, bits ^ np.int64(0x7FFFFFFFFFFFFFFF))
+
+
+def _point_codes(term: TermIndex, column: Column, points: Points) -> I8:
+    """The point that each value is, -1 where it is none."""
+    if column.type is Type.STRING:
+        get = points.numbers.get
+        codes = np.array([get(t, -1) for t in column.texts], np.int64)
+        return codes[column.data]
+    if not points.numbers:
+        return _found(points.keys, np.arange(len(points.keys)), direct_keys(column))
+    exact = np.int64 if column.type is Type.INT else np.float64
+    known = [(v, i) for v, i in points.numbers.items() if _holds(v, column.type)]
+    known.sort()
+    values = np.array([v for v, _ in known], exact)
+    return _found(values, np.array([i for _, i in known], np.int64), column.data)
+
+
+def _holds(value: Any, kind: Type | None) -> bool:
+    """Whether a column of the kind can hold the number."""
+    if kind is Type.INT:
+        return isinstance(value, int) and INT_MIN <= value <= INT_MAX
+    return double_at_least(value) == value
+
+
+def _found(values: Any, numbers: I8, wanted: Any) -> I8:
+    if not len(values):
+        return np.full(len(wanted), -1, np.int64)
+    at = np.minimum(np.searchsorted(values, wanted), len(values) - 1)
+    return np.where(values[at] == wanted, numbers[at], -1)
+
+
+def _merged(features: list[Feature], length: int) -> tuple[I8, I4]:
+    """The events of each message, over all features."""
+    offsets = np.zeros(length + 1, np.int64)
+    if not features:
+        return offsets, np.empty(0, np.int32)
+    codes = np.stack([f.code for f in features])
+    sizes = [len(f.offsets) for f in features]
+    bases = np.cumsum([0, *sizes[:-1]]).astype(np.int64)
+    shifts = np.cumsum([0, *(len(f.events) for f in features[:-1])])
+    starts = np.concatenate([f.offsets + s for f, s in zip(features, shifts, strict=True)])
+    events = np.concatenate([f.events for f in features])
+    merge_events(codes, bases, starts, events, offsets, np.empty(0, np.int32))
+    out = np.empty(max(int(offsets[-1]), 1), np.int32)
+    merge_events(codes, bases, starts, events, offsets, out)
+    return offsets, out
+
+
+__all__ = ["encode", "plain"]

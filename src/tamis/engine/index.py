@@ -1,0 +1,133 @@
+"""Indexes: what a segment asks of each term, arranged so that a value answers all of it at once.
+
+For one term: thresholds (where does the value stand?), points (which memberships does it
+have?) and texts (which patterns does it contain?). A value is looked up once, however many
+subscriptions ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tamis.engine.layout import I4, I8
+from tamis.engine.questions import AMONG, Vocabulary
+from tamis.engine.templates import Template
+from tamis.engine.texts import TextIndex
+from tamis.engine.variables import Atoms
+from tamis.language.tree import Attribute
+from tamis.logic import Derived, Family, Kind
+from tamis.schema import Type
+
+
+@dataclass(slots=True)
+class Points:
+    """The constants of one term and family that are asked for equality.
+
+    `events[offsets[i]:offsets[i + 1]]` are true of point i. Direct constants are found in `keys`
+    (sorted), others in `numbers`.
+    """
+
+    keys: I8
+    numbers: dict[Any, int]
+    offsets: I8
+    events: I4
+
+
+@dataclass(slots=True)
+class TermIndex:
+    number: int  # of the term in the vocabulary
+    term: Derived
+    type: Type | None
+    below: dict[int, tuple[int, list[Any]]] = field(default_factory=dict)
+    points: dict[int, Points] = field(default_factory=dict)
+    texts: TextIndex | None = None
+
+
+@dataclass(slots=True)
+class Index:
+    """All terms of a segment. A term's place in `terms` is its column of flags."""
+
+    terms: tuple[TermIndex, ...]
+    column: dict[int, int]
+    place: I4  # of each variable: column of keys, event, or column of flags
+    threshold: I8  # of each variable that is a threshold
+    key_columns: int
+    events: int
+
+
+def indexes(vocabulary: Vocabulary, atoms: Atoms, templates: list[Template]) -> Index:
+    numbers = sorted({*np.unique(atoms.term).tolist(), *(n for t in templates for n in t.required)})
+    terms = tuple(
+        TermIndex(n, vocabulary.terms.terms[n], vocabulary.terms.types[n]) for n in numbers
+    )
+    column = {n: i for i, n in enumerate(numbers)}
+    kind = atoms.kind
+    place = np.zeros(len(kind), np.int32)
+    is_event = kind > Kind.BELOW
+    place[is_event] = np.arange(int(is_event.sum()))
+    columns = np.array([column.get(n, 0) for n in range(len(vocabulary.terms.terms))] or [0], np.int32)
+    flag = kind < Kind.BELOW
+    place[flag] = columns[atoms.term[flag]]
+    index = Index(terms, column, place, atoms.key.copy(), 0, int(is_event.sum()))
+    slot = atoms.question >> 4
+    for s in np.unique(slot).tolist():
+        _add(vocabulary, atoms, index, terms[column[s >> 4]], s & 15, np.flatnonzero(slot == s))
+    return index
+
+
+def _add(
+    vocabulary: Vocabulary, atoms: Atoms, index: Index, term: TermIndex, family: int, members: I8
+) -> None:
+    """Enter the atoms of one term and family."""
+    kind = atoms.kind[members]
+    below = members[kind == Kind.BELOW]
+    if len(below):
+        constants: list[Any] = []
+        if not vocabulary.terms.direct(term.number, family):
+            constants = [vocabulary.pool.values[k] for k in atoms.key[below]]
+            index.threshold[below] = np.arange(1, len(below) + 1)
+        term.below[family] = (index.key_columns, constants)
+        index.place[below] = index.key_columns
+        index.key_columns += 1
+    points = members[(kind == Kind.MEMBER) | (kind == AMONG)]
+    if len(points):
+        term.points[family] = _points(vocabulary, atoms, index, term.number, family, points)
+    texts = members[(kind >= Kind.PREFIX) & (kind <= Kind.PATTERN)]
+    if len(texts):
+        term.texts = TextIndex.of(
+            atoms.kind[texts].tolist(),
+            [vocabulary.pool.values[k] for k in atoms.key[texts]],
+            index.place[texts].tolist(),
+        )
+
+
+def _points(
+    vocabulary: Vocabulary, atoms: Atoms, index: Index, term: int, family: int, members: I8
+) -> Points:
+    """Group the events of memberships by constant."""
+    single = atoms.kind[members] == Kind.MEMBER
+    keys = [atoms.key[members[single]]]
+    events = [index.place[members[single]]]
+    for m in members[~single].tolist():
+        among = vocabulary.members(family, term, int(atoms.key[m]))
+        keys.append(np.array(among, np.int64))
+        events.append(np.full(len(among), index.place[m], np.int32))
+    key, event = np.concatenate(keys), np.concatenate(events)
+    order = np.argsort(key, kind="stable")
+    distinct, starts = np.unique(key[order], return_index=True)
+    numbers: dict[Any, int] = {}
+    if not vocabulary.terms.direct(term, family):
+        numbers = {vocabulary.pool.values[k]: i for i, k in enumerate(distinct.tolist())}
+    return Points(
+        distinct, numbers, np.append(starts, len(key)).astype(np.int64), event[order].astype(np.int32)
+    )
+
+
+def is_plain(term: Derived) -> bool:
+    return isinstance(term, Attribute)
+
+
+__all__ = ["Family", "Index", "Points", "TermIndex", "indexes", "is_plain"]

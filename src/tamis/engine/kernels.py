@@ -1,0 +1,268 @@
+"""Evaluation: 64 messages to the word, one cluster after the other."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tamis.engine.layout import EVENT, FLAG, GROUP, I4, I8, NEED, NODE, ROOT, THRESHOLD, U1, U8
+
+WIDE = 8  # words of a wide block: one cache line
+COUNT, FILL, BITMAP = 0, 1, 2
+_ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_PLANES = 32
+
+
+def _byte_bits() -> tuple[U1, U1]:
+    count = np.array([bin(b).count("1") for b in range(256)], np.uint8)
+    place = np.zeros((256, 8), np.uint8)
+    for b in range(256):
+        bits = [i for i in range(8) if b >> i & 1]
+        place[b, : len(bits)] = bits
+    return count, place
+
+
+_BITS, _BIT_AT = _byte_bits()
+
+
+class Output(NamedTuple):
+    """Where results go. `mode` COUNT adds to counts[m]; FILL writes the slot at out[cursor[m]] and
+    moves the cursor (counts is the cursor); BITMAP sets bit m of row bits[subscription]."""
+
+    counts: I8
+    out: I4
+    bits: U8
+
+
+class Scratch(NamedTuple):
+    """Working memory of one thread; `event`, `count` and `last` are zero between calls."""
+
+    event: U8  # event x WIDE: who fires it
+    value: U8  # place
+    wide: U8  # place x WIDE
+    adequate: U8  # need x WIDE
+    count: I4  # of messages, per cluster
+    last: I4  # message that touched the cluster last, per cluster
+
+
+@njit(cache=True, nogil=True)
+def merge_events(codes, bases, offsets, events, out_offsets, out):
+    """Each message's events: those of its code in every feature. COUNT first: `out` may be empty."""
+    at = 0
+    filling = out.size > 0
+    for m in range(codes.shape[1]):
+        out_offsets[m] = at
+        for f in range(codes.shape[0]):
+            code = codes[f, m]
+            if code >= 0:
+                begin, end = offsets[bases[f] + code], offsets[bases[f] + code + 1]
+                if filling:
+                    for i in range(begin, end):
+                        out[at + i - begin] = events[i]
+                at += end - begin
+    out_offsets[codes.shape[1]] = at
+
+
+@njit(cache=True, nogil=True)
+def _rank(threshold, first, count, key):
+    """How many of the ascending thresholds are <= key."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if threshold[first + middle] > key:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _sweep_word(clusters, c, requirements, block, chosen, scratch):
+    """Fill scratch.value with every place of cluster c for at most 64 messages."""
+    at, end = clusters.starts[c], clusters.starts[c + 1]
+    value = scratch.value
+    value[0], value[1] = _ZERO, _ONES
+    place = 2
+    for g in range(at[GROUP], end[GROUP]):
+        column = clusters.group[g, 0]
+        first = at[THRESHOLD] + clusters.group[g, 1]
+        count = clusters.group[g, 2]
+        for i in range(count):
+            value[place + i] = _ZERO
+        for j in range(chosen.size):
+            r = _rank(clusters.threshold, first, count, block.keys[column, chosen[j]])
+            if r < count:
+                value[place + r] |= _ONE << np.uint64(j)
+        for i in range(1, count):
+            value[place + i] |= value[place + i - 1]
+        place += count
+    if end[EVENT] > at[EVENT]:
+        for j in range(chosen.size):
+            bit = _ONE << np.uint64(j)
+            for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
+                scratch.event[block.events[i], 0] |= bit
+        for i in range(at[EVENT], end[EVENT]):
+            value[place] = scratch.event[clusters.event[i], 0]
+            place += 1
+        for j in range(chosen.size):
+            for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
+                scratch.event[block.events[i], 0] = _ZERO
+    for f in range(at[FLAG], end[FLAG]):
+        value[place] = _flag_word(block.flags, clusters.flag[f, 0], clusters.flag[f, 1], chosen)
+        place += 1
+    for k in range(end[NEED] - at[NEED]):
+        r = clusters.need[at[NEED] + k]
+        word = _ONES if chosen.size == 64 else (_ONE << np.uint64(chosen.size)) - _ONE
+        for i in range(requirements.offsets[r], requirements.offsets[r + 1]):
+            word &= _flag_word(block.flags, requirements.columns[i], 1, chosen)
+        scratch.adequate[k, 0] = word
+    for n in range(at[NODE], end[NODE]):
+        low = value[clusters.low[n]]
+        value[place] = low ^ (value[clusters.test[n]] & (low ^ value[clusters.high[n]]))
+        place += 1
+
+
+@njit(cache=True, nogil=True)
+def _flag_word(flags, column, bit, chosen):
+    word = _ZERO
+    for j in range(chosen.size):
+        if flags[column, chosen[j]] & bit:
+            word |= _ONE << np.uint64(j)
+    return word
+
+
+@njit(cache=True, nogil=True)
+def _emit(word, chosen, first, subscription, slot, output, mode):
+    """Write one subscription's word of results (bit j: message chosen[first + j])."""
+    base = first
+    while word != _ZERO:
+        byte = np.int64(word & np.uint64(255))
+        for b in range(_BITS[byte]):
+            m = chosen[base + _BIT_AT[byte, b]]
+            if mode == FILL:
+                output.out[output.counts[m]] = slot
+                output.counts[m] += 1
+            else:
+                output.bits[subscription, m >> 6] |= _ONE << np.uint64(m & 63)
+        word >>= np.uint64(8)
+        base += 8
+
+
+@njit(cache=True, nogil=True)
+def _add(planes, word):
+    """Add a word of ones to 64 counters that stand upright in `planes`."""
+    p = 0
+    while word != _ZERO:
+        carry = planes[p] & word
+        planes[p] ^= word
+        word = carry
+        p += 1
+
+
+@njit(cache=True, nogil=True)
+def _counted(planes, chosen, first, counts):
+    for j in range(min(64, chosen.size - first)):
+        total = 0
+        for p in range(_PLANES):
+            total += np.int64((planes[p] >> np.uint64(j)) & _ONE) << p
+        counts[chosen[first + j]] += total
+
+
+@njit(cache=True, nogil=True)
+def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch, output, mode):
+    """Evaluate cluster c for all the chosen messages, 64 at a time."""
+    planes = np.zeros(_PLANES, np.uint64)
+    for first in range(0, chosen.size, 64):
+        part = chosen[first : first + 64]
+        _sweep_word(clusters, c, requirements, block, part, scratch)
+        for r in range(clusters.starts[c, ROOT], clusters.starts[c + 1, ROOT]):
+            s = clusters.root[r, 1]
+            word = scratch.value[clusters.root[r, 0]] & scratch.adequate[clusters.root[r, 2], 0]
+            if word != _ZERO and alive[s]:
+                if mode == COUNT:
+                    _add(planes, word)
+                else:
+                    _emit(word, part, 0, s, slots[s], output, mode)
+        if mode == COUNT:
+            _counted(planes, part, 0, output.counts)
+            planes[:] = _ZERO
+
+
+@njit(cache=True, nogil=True)
+def _touch(access, block, first, last, scratch, touched):
+    """Count the messages of every cluster that an event of theirs touches; how many clusters."""
+    clusters = 0
+    for m in range(first, last):
+        for i in range(block.offsets[m], block.offsets[m + 1]):
+            e = block.events[i]
+            for k in range(access.offsets[e], access.offsets[e + 1]):
+                c = access.clusters[k]
+                if scratch.last[c] != m + 1:
+                    scratch.last[c] = m + 1
+                    if scratch.count[c] == 0:
+                        touched[clusters] = c
+                        clusters += 1
+                    scratch.count[c] += 1
+    return clusters
+
+
+@njit(cache=True, nogil=True)
+def _gather(access, block, first, last, scratch, touched, starts):
+    """The messages of the touched clusters, one cluster behind the other."""
+    total = 0
+    for i in range(touched.size):
+        c = touched[i]
+        starts[i] = total
+        total += scratch.count[c]
+        scratch.count[c] = starts[i]
+    starts[touched.size] = total
+    chosen = np.empty(total, np.int32)
+    for m in range(first, last):
+        for i in range(block.offsets[m], block.offsets[m + 1]):
+            e = block.events[i]
+            for k in range(access.offsets[e], access.offsets[e + 1]):
+                c = access.clusters[k]
+                if scratch.last[c] != -(m + 1):
+                    scratch.last[c] = -(m + 1)
+                    chosen[scratch.count[c]] = m
+                    scratch.count[c] += 1
+    for c in touched:
+        scratch.count[c] = 0
+        scratch.last[c] = 0
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def run(clusters, requirements, access, block, first, last, slots, alive, scratch, output, mode):
+    """Match messages first to last against every cluster that they are relevant to."""
+    if clusters.starts[1, ROOT] > 0:
+        everyone = np.arange(first, last).astype(np.int32)
+        _run_cluster(
+            clusters, 0, requirements, block, everyone, slots, alive, scratch, output, mode
+        )
+    if clusters.starts.shape[0] > 2:
+        touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
+        count = _touch(access, block, first, last, scratch, touched)
+        touched = touched[:count]
+        starts = np.empty(count + 1, np.int64)
+        chosen = _gather(access, block, first, last, scratch, touched, starts)
+        for i in range(count):
+            part = chosen[starts[i] : starts[i + 1]]
+            _run_cluster(
+                clusters, touched[i], requirements, block, part, slots, alive, scratch, output, mode
+            )
+
+
+@njit(cache=True, nogil=True)
+def sort_rows(offsets, out):
+    """Each message's slots in ascending order; most rows are short or in order already."""
+    for m in range(offsets.size - 1):
+        row = out[offsets[m] : offsets[m + 1]]
+        for i in range(1, row.size):
+            if row[i] < row[i - 1]:
+                row.sort()
+                break

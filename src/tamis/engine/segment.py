@@ -1,0 +1,309 @@
+"""A segment: subscriptions compiled together, never changed afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.diagram.shared import BUDGET, allocate, grown
+from tamis.engine import compile as kernels
+from tamis.engine.index import Index, indexes
+from tamis.engine.layout import (
+    EVENT,
+    FLAG,
+    GROUP,
+    I4,
+    I8,
+    NEED,
+    NODE,
+    ROOT,
+    THRESHOLD,
+    Access,
+    Clusters,
+    Requirements,
+)
+from tamis.engine.questions import AMONG, Vocabulary, question
+from tamis.engine.templates import Choice, Template, Templates
+from tamis.engine.variables import SPREAD, Atoms, order
+from tamis.logic import Kind
+
+MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Subscriptions as data: slot (order of adding), template, and the keys of their literals."""
+
+    slot: I4
+    template: I4
+    offsets: I8
+    keys: I8
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    source: Source
+    clusters: Clusters
+    access: Access
+    requirements: Requirements
+    index: Index
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def compile_segment(
+    vocabulary: Vocabulary, templates: Templates, source: Source, *, budget: int = BUDGET
+) -> Segment:
+    """Cluster the subscriptions by their access events and compile every cluster."""
+    offsets, words = templates.arrays()
+    asked = np.empty(len(source.keys), np.int32)
+    kernels.literals(offsets, words, source.template, asked)
+    atoms, variable = order(vocabulary, asked, source.keys)
+    program_offsets = np.empty(len(source) + 1, np.int64)
+    sizes = np.diff(offsets)[source.template]
+    program_words = np.empty(int(sizes.sum()), np.int32)
+    kernels.expand(offsets, words, source.template, variable, program_offsets, program_words)
+    used = [templates.items[t] for t in np.unique(source.template)]
+    index = indexes(vocabulary, atoms, used)
+    needs, requirements = _requirements(templates, source, index.column)
+    pairs, access = _clusters(vocabulary, templates, source, atoms, variable, index.place, index.events)
+    asked_of = (atoms.question, index.threshold, index.place)
+    programs = (program_offsets, program_words)
+    compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
+    return Segment(source, compiled, access, requirements, index)
+
+
+def _requirements(
+    templates: Templates, source: Source, column: dict[int, int]
+) -> tuple[I4, Requirements]:
+    """The requirement of each subscription, numbered, and the columns of each requirement."""
+    numbers: dict[tuple[int, ...], int] = {}
+    used, which = np.unique(source.template, return_inverse=True)
+    of_template = [numbers.setdefault(templates.items[t].required, len(numbers)) for t in used]
+    offsets = np.zeros(len(numbers) + 1, np.int64)
+    np.cumsum([len(r) for r in numbers], out=offsets[1:])
+    columns = np.array([column[term] for r in numbers for term in r], np.int32)
+    return np.array(of_template, np.int32)[which], Requirements(offsets, columns)
+
+
+# --- access ------------------------------------------------------------------
+
+Pairs = tuple[I8, I4, I4]  # offsets and subscriptions of the clusters, access variable of each
+
+
+def _clusters(
+    vocabulary: Vocabulary,
+    templates: Templates,
+    source: Source,
+    atoms: Atoms,
+    variable: I4,
+    place: I4,
+    events: int,
+) -> tuple[Pairs, Access]:
+    """Put every subscription into cluster 0 or under its access events."""
+    points = _points(atoms)
+    chosen = {
+        int(t): _choose(templates.items[t], points, templates, vocabulary)
+        for t in np.unique(source.template)
+    }
+    rest: list[I4] = []
+    under: list[tuple[I4, I4]] = []  # (subscription, access variable)
+    alone: list[tuple[int, list[int]]] = []  # (subscription, its access variables)
+    by_template = np.argsort(source.template, kind="stable").astype(np.int32)
+    starts = np.flatnonzero(np.diff(source.template[by_template], prepend=-1))
+    for members in np.split(by_template, starts[1:]) if len(by_template) else []:
+        template = templates.items[source.template[members[0]]]
+        choice = chosen[int(source.template[members[0]])]
+        if not choice:
+            rest.append(members)
+        elif len(choice) == 1 and template.asked[choice[0]] & 15 == Kind.MEMBER:
+            under.append((members, variable[source.offsets[members] + choice[0]]))
+        else:
+            _spread(vocabulary, source, atoms, variable, members, template, choice, rest, under, alone)
+    return _pairs(rest, under, alone, place, events)
+
+
+def _spread(
+    vocabulary: Vocabulary,
+    source: Source,
+    atoms: Atoms,
+    variable: I4,
+    members: I4,
+    template: Template,
+    choice: Choice,
+    rest: list[I4],
+    under: list[tuple[I4, I4]],
+    alone: list[tuple[int, list[int]]],
+) -> None:
+    """Subscriptions with several ways in: one term's constants spread, mixed ones stand alone."""
+    kinds = {template.asked[c] & 15 for c in choice}
+    one_term = len({template.asked[c] >> 4 for c in choice}) == 1 and kinds <= {Kind.MEMBER, AMONG}
+    for s in members.tolist():
+        ways = [int(variable[source.offsets[s] + c]) for c in choice]
+        if not one_term:
+            alone.append((s, sorted(set(ways))))
+            continue
+        spread = {p for v in ways for p in _point_variables(vocabulary, atoms, v)}
+        if len(spread) > SPREAD or -1 in spread:
+            rest.append(np.array([s], np.int32))
+        else:
+            subscriptions = np.full(len(spread), s, np.int32)
+            under.append((subscriptions, np.array(sorted(spread), np.int32)))
+
+
+def _point_variables(vocabulary: Vocabulary, atoms: Atoms, v: int) -> list[int]:
+    """The MEMBER variables of the constants of variable v; -1 where they are too many."""
+    asked = int(atoms.question[v])
+    if asked & 15 == Kind.MEMBER:
+        return [v]
+    term, family = asked >> 8, (asked >> 4) & 15
+    keys = vocabulary.members(family, term, int(atoms.key[v]))
+    if len(keys) > SPREAD:
+        return [-1]
+    point = question(term, family, Kind.MEMBER)
+    candidates = np.flatnonzero(atoms.question == point)
+    where = {int(atoms.key[i]): int(i) for i in candidates} if len(candidates) < 4096 else None
+    if where is None:
+        sorter = np.argsort(atoms.key[candidates])
+        at = np.searchsorted(atoms.key[candidates], keys, sorter=sorter)
+        return [int(candidates[sorter[i]]) for i in at]
+    return [where[k] for k in keys]
+
+
+def _points(atoms: Atoms) -> dict[int, int]:
+    """How many distinct constants the memberships of each (term, family) have."""
+    members = atoms.question[atoms.kind == Kind.MEMBER] >> 4
+    values, counts = np.unique(members, return_counts=True)
+    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _choose(
+    template: Template, points: dict[int, int], templates: Templates, vocabulary: Vocabulary
+) -> Choice | None:
+    """The most selective way into a condition, if any is selective enough."""
+
+    def chance(literal: int) -> float:
+        asked = template.asked[literal]
+        kind = asked & 15
+        if kind in (Kind.MEMBER, AMONG):
+            many = points.get(asked >> 4, 1)
+            return (1.0 if kind == Kind.MEMBER else 4.0) / many if many >= MIN_POINTS else 1.0
+        return 0.02 if kind != Kind.PATTERN else 0.05
+
+    best = min(template.choices, key=lambda c: sum(map(chance, c)), default=None)
+    if best is None or min(1.0, sum(map(chance, best))) > 0.5 + 0.01 * len(best):
+        return None
+    return best
+
+
+def _pairs(
+    rest: list[I4],
+    under: list[tuple[I4, I4]],
+    alone: list[tuple[int, list[int]]],
+    place: I4,
+    events: int,
+) -> tuple[Pairs, Access]:
+    everywhere = np.sort(np.concatenate(rest)) if rest else np.empty(0, np.int32)
+    subscription = np.concatenate([s for s, _ in under]) if under else np.empty(0, np.int32)
+    variable = np.concatenate([v for _, v in under]) if under else np.empty(0, np.int32)
+    order = np.lexsort((subscription, variable))
+    subscription, variable = subscription[order], variable[order]
+    heads, sizes = np.unique(variable, return_counts=True)
+    members = np.concatenate(
+        [everywhere, subscription, np.array([s for s, _ in alone], np.int32)]
+    ).astype(np.int32)
+    offsets = np.concatenate(
+        [[0], np.cumsum([len(everywhere), *sizes.tolist(), *([1] * len(alone))])]
+    ).astype(np.int64)
+    access = np.concatenate([[-1], heads, np.full(len(alone), -1)]).astype(np.int32)
+    event = [place[heads], np.array([place[v] for _, vs in alone for v in vs], np.int32)]
+    cluster = [
+        np.arange(1, len(heads) + 1),
+        np.array([1 + len(heads) + i for i, (_, vs) in enumerate(alone) for _ in vs], np.int64),
+    ]
+    return (offsets, members, access), _access(np.concatenate(event), np.concatenate(cluster), events)
+
+
+def _access(event: I4, cluster: I8, events: int) -> Access:
+    order = np.argsort(event, kind="stable")
+    offsets = np.searchsorted(event[order], np.arange(events + 1)).astype(np.int64)
+    return Access(offsets, cluster[order].astype(np.int32))
+
+
+# --- compilation -------------------------------------------------------------
+
+
+def _compile(
+    atoms: Atoms,
+    asked: tuple[I4, I8, I4],
+    programs: tuple[I8, I4],
+    pairs: Pairs,
+    needs: I4,
+    budget: int,
+) -> Clusters:
+    count = len(pairs[0]) - 1
+    starts = np.zeros((count + 1, 7), np.int64)
+    words = len(programs[1])
+    room = max(1024, words + words // 2)
+    out = _empty(starts, room, len(pairs[1]))
+    largest = max(1024, 2 * words if count == 1 else 2 * _largest(programs[0], pairs))
+    nodes = allocate(largest)
+    done, stretch = 0, 1
+    while True:
+        done = kernels.clusters(
+            nodes, atoms.variables, asked, programs, pairs, needs, starts, done, out, budget, stretch
+        )
+        if done == count:
+            return _trimmed(out, starts)
+        if done < 0:
+            done, nodes, stretch = -done - 1, grown(nodes), 2 * stretch
+        else:
+            out = _doubled(out, starts)
+
+
+def _largest(offsets: I8, pairs: Pairs) -> int:
+    sizes = np.diff(offsets)[pairs[1]]
+    return int(np.add.reduceat(np.append(sizes, 0), pairs[0][:-1]).max(initial=1))
+
+
+def _empty(starts: I8, room: int, roots: int) -> Clusters:
+    return Clusters(
+        starts,
+        np.empty((room, 3), np.int32),
+        np.empty(room, np.int64),
+        np.empty(room, np.int32),
+        np.empty((room, 2), np.int32),
+        np.empty(room, np.int32),
+        np.empty(room, np.int32),
+        np.empty(room, np.int32),
+        np.empty(room, np.int32),
+        np.empty((max(roots, 1), 3), np.int32),
+    )
+
+
+def _doubled(out: Clusters, starts: I8) -> Clusters:
+    def twice(a: I4) -> I4:
+        return np.concatenate([a, np.empty_like(a)])
+
+    return Clusters(starts, *(twice(a) for a in out[1:]))
+
+
+def _trimmed(out: Clusters, starts: I8) -> Clusters:
+    end = starts[-1]
+    return Clusters(
+        starts,
+        out.group[: end[GROUP]].copy(),
+        out.threshold[: end[THRESHOLD]].copy(),
+        out.event[: end[EVENT]].copy(),
+        out.flag[: end[FLAG]].copy(),
+        out.need[: end[NEED]].copy(),
+        out.test[: end[NODE]].copy(),
+        out.low[: end[NODE]].copy(),
+        out.high[: end[NODE]].copy(),
+        out.root[: end[ROOT]].copy(),
+    )

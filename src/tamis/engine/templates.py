@@ -1,0 +1,92 @@
+"""Templates: programs without their constants. Most subscriptions share one with many others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tamis.engine.layout import I4, I8
+from tamis.engine.questions import AMONG
+from tamis.logic import Kind
+
+_CHOICES = 8  # ways into one condition that are remembered
+_EVENT_KINDS = {
+    Kind.MEMBER,
+    Kind.PREFIX,
+    Kind.SUFFIX,
+    Kind.CONTAINS,
+    Kind.WITHIN,
+    Kind.PATTERN,
+    AMONG,
+}
+Choice = tuple[int, ...]  # numbers of literals: one of them must be true
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    words: tuple[int, ...]
+    required: tuple[int, ...]
+    literals: int
+    choices: tuple[Choice, ...]  # each necessary: where none of its literals is true, no match
+    asked: tuple[int, ...]  # the question of each literal
+
+
+@dataclass(slots=True)
+class Templates:
+    """All templates of a matcher, numbered; append-only."""
+
+    items: list[Template] = field(default_factory=list)
+    numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)
+    _arrays: tuple[int, I8, I4] | None = None
+
+    def number(self, words: tuple[int, ...], required: tuple[int, ...]) -> int:
+        found = self.numbers.get((words, required))
+        if found is None:
+            asked = tuple(word >> 1 for word in words if word >= 0)
+            item = Template(words, required, len(asked), _choices(words), asked)
+            found = len(self.items)
+            self.items.append(item)
+            self.numbers[words, required] = found
+        return found
+
+    def arrays(self) -> tuple[I8, I4]:
+        """Offsets and words of all templates, one behind the other."""
+        known = self._arrays
+        if known is None or known[0] != len(self.items):
+            items = self.items[: len(self.items)]
+            offsets = np.zeros(len(items) + 1, np.int64)
+            np.cumsum([len(t.words) for t in items], out=offsets[1:])
+            words = np.fromiter((w for t in items for w in t.words), np.int32, int(offsets[-1]))
+            self._arrays = known = (len(items), offsets, words)
+        return known[1], known[2]
+
+
+def _choices(words: tuple[int, ...]) -> tuple[Choice, ...]:
+    """Sets of event literals of which at least one must be true: the ways into a condition."""
+    stack: list[list[Choice]] = []
+    literal = 0
+    for word in words:
+        if word >= 0:
+            positive_event = not word & 1 and (word >> 1) & 15 in _EVENT_KINDS
+            stack.append([(literal,)] if positive_event else [])
+            literal += 1
+            continue
+        width, is_or = (-word - 1) >> 1, (-word - 1) & 1
+        parts = stack[len(stack) - width :]
+        del stack[len(stack) - width :]
+        if is_or:
+            stack.append(_either(parts))
+        else:
+            stack.append([c for part in parts for c in part][:_CHOICES])
+    return tuple(stack[0]) if stack else ()
+
+
+def _either(parts: list[list[Choice]]) -> list[Choice]:
+    """Every part needs a way in; the i-th way of each (or its last) joined with the others'."""
+    if not parts or not all(parts):
+        return []
+    ways = max(map(len, parts))
+    return [
+        tuple(lit for part in parts for lit in part[min(i, len(part) - 1)]) for i in range(ways)
+    ][:_CHOICES]

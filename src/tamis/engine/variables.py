@@ -1,0 +1,193 @@
+"""The variables of a segment: its distinct atoms, in one intrinsic order.
+
+Atoms of one term stand together, and there by constant; so new atoms never
+reorder old ones, and what a path knows of a term is an interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.diagram.kernels import HIGHEST, I4, I8, LOWEST, U1, Variables
+from tamis.engine.questions import AMONG, Vocabulary, question
+from tamis.logic import Family, Kind
+
+SPREAD = 64  # an IN of at most so many constants may give access to its subscription
+TABLE = 96  # at most so many atoms of one term are compared with each other, pair by pair
+_START = LOWEST + 2  # the first position of a value; LOWEST is "undefined, or of another type"
+
+
+@dataclass(frozen=True, slots=True)
+class Atoms:
+    """Distinct (question, key) pairs in variable order, and what restriction knows of them."""
+
+    question: I4
+    key: I8
+    variables: Variables
+
+    @property
+    def term(self) -> I4:
+        return self.question >> 8
+
+    @property
+    def family(self) -> I4:
+        return (self.question >> 4) & 15
+
+    @property
+    def kind(self) -> I4:
+        return self.question & 15
+
+
+def order(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[Atoms, I4]:
+    """The distinct atoms among the literals, in order; and the variable of each literal."""
+    question_of, key_of, number = _distinct(asked, keys)
+    question_of, key_of, number = _with_points(vocabulary, question_of, key_of, number)
+    low, high = _positions(vocabulary, question_of, key_of)
+    group = _groups(vocabulary, question_of)
+    kind = question_of & 15
+    shape = np.where(kind < Kind.BELOW, 0, np.where(kind <= Kind.MEMBER, 1, 2))
+    boundary = np.where(kind == Kind.BELOW, high, np.where(shape == 1, low, key_of))
+    order = np.lexsort((kind, boundary, shape, group))
+    place = np.empty(len(order), np.int32)
+    place[order] = np.arange(len(order), dtype=np.int32)
+    question_of, key_of = question_of[order], key_of[order]
+    dense = np.unique(group[order], return_inverse=True)[1].astype(np.int32)
+    kin, table, width, relation = _relations(vocabulary, question_of, key_of, dense)
+    variables = Variables(dense, low[order], high[order], kin, table, width, relation)
+    return Atoms(question_of, key_of, variables), place[number]
+
+
+def _distinct(asked: I4, keys: I8) -> tuple[I4, I8, npt.NDArray[np.int64]]:
+    order = np.lexsort((keys, asked))
+    a, k = asked[order], keys[order]
+    fresh = np.ones(len(a), bool)
+    fresh[1:] = (a[1:] != a[:-1]) | (k[1:] != k[:-1])
+    number = np.empty(len(a), np.int64)
+    number[order] = np.cumsum(fresh) - 1
+    return a[fresh], k[fresh], number
+
+
+def _with_points(
+    vocabulary: Vocabulary, asked: I4, keys: I8, number: npt.NDArray[np.int64]
+) -> tuple[I4, I8, npt.NDArray[np.int64]]:
+    """Also the single constants of every small IN: each may give access."""
+    more: set[tuple[int, int]] = set()
+    for i in np.flatnonzero((asked & 15) == AMONG):
+        term, family = int(asked[i]) >> 8, (int(asked[i]) >> 4) & 15
+        if len(vocabulary.pool.values[keys[i]]) <= SPREAD:
+            point = question(term, family, Kind.MEMBER)
+            more.update((point, key) for key in vocabulary.members(family, term, int(keys[i])))
+    if not more:
+        return asked, keys, number
+    extra = np.array(sorted(more), np.int64)
+    asked, keys, again = _distinct(
+        np.concatenate([asked, extra[:, 0].astype(np.int32)]), np.concatenate([keys, extra[:, 1]])
+    )
+    return asked, keys, again[: len(again) - len(extra)][number]
+
+
+def _positions(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[I8, I8]:
+    """Where each atom is true, as an interval of positions; empty where that is no interval."""
+    kind, family = asked & 15, (asked >> 4) & 15
+    position = keys.copy()
+    ordered = (kind == Kind.BELOW) | (kind == Kind.MEMBER)
+    for f in (Family.NUMBER, Family.STRING):
+        pooled = ordered & (family == f) & ~_direct(vocabulary, asked)
+        position[pooled] = 2 * _ranks(vocabulary, keys[pooled])
+    low = np.zeros(len(asked), np.int64)
+    high = np.zeros(len(asked), np.int64)
+    below, member, flag = kind == Kind.BELOW, kind == Kind.MEMBER, kind < Kind.BELOW
+    low[below | flag], high[flag] = _START, HIGHEST
+    high[below] = position[below]
+    safe = member & (position > _START) & (position < HIGHEST - 1)
+    low[safe], high[safe] = position[safe], position[safe] + 1
+    return low, high
+
+
+def _direct(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.bool_]:
+    typed = np.array([t is not None for t in vocabulary.terms.types] or [False])
+    family = (asked >> 4) & 15
+    return (family != Family.STRING) & ((family != Family.NUMBER) | typed[asked >> 8])
+
+
+def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
+    """Pool numbers as ranks of their values in ascending order."""
+    used = np.unique(keys)
+    ordered = sorted(used.tolist(), key=vocabulary.pool.values.__getitem__)
+    rank = np.empty(len(used), np.int64)
+    rank[np.searchsorted(used, np.array(ordered, np.int64))] = np.arange(len(used))
+    return rank[np.searchsorted(used, keys)]
+
+
+def _groups(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.int64]:
+    """Atoms that ask the same term and family; DEFINED belongs to the family of a typed term."""
+    from tamis.logic.atoms import family_of
+
+    families = [Family.ANY if t is None else family_of(t) for t in vocabulary.terms.types]
+    own = np.array(families or [Family.ANY], np.int64)
+    family = ((asked >> 4) & 15).astype(np.int64)
+    term = asked >> 8
+    return term.astype(np.int64) * 8 + np.where(family == Family.ANY, own[term], family)
+
+
+# --- relations between the texts of one term ---------------------------------
+
+
+def _relations(vocabulary: Vocabulary, asked: I4, keys: I8, group: I4) -> tuple[I4, I8, I4, U1]:
+    """For each small group with texts: which of its atoms imply or exclude which."""
+    groups = int(group[-1]) + 1 if len(group) else 0
+    kin = np.full(len(asked), -1, np.int32)
+    table = np.full(groups, -1, np.int64)
+    width = np.zeros(groups, np.int32)
+    parts: list[U1] = []
+    size = 0
+    kind, family = asked & 15, (asked >> 4) & 15
+    textual = (family == Family.STRING) & (kind >= Kind.MEMBER) & (kind <= Kind.WITHIN)
+    for g in np.unique(group[(kind >= Kind.PREFIX) & textual]).tolist():
+        members = np.flatnonzero((group == g) & textual)
+        if len(members) > TABLE:
+            continue
+        kin[members] = np.arange(len(members))
+        width[g], table[g] = len(members), size
+        texts = [(int(kind[m]), vocabulary.pool.values[keys[m]]) for m in members]
+        relation = [_relation(u, v) for u in texts for v in texts]
+        parts.append(np.array(relation, np.uint8))
+        size += len(relation)
+    return kin, table, width, np.concatenate(parts) if parts else np.zeros(1, np.uint8)
+
+
+def _relation(u: tuple[int, Any], v: tuple[int, Any]) -> int:
+    """1: whatever satisfies u satisfies v; 2: nothing satisfies both; 0: it depends."""
+    (a, x), (b, y) = u, v
+    if a == Kind.MEMBER:
+        return 1 if _holds(b, x, y) else 2
+    if b == Kind.MEMBER:
+        return 0 if _holds(a, y, x) else 2
+    if a == Kind.WITHIN or b == Kind.WITHIN:
+        if a == b:
+            return 1 if x in y else 0
+        inner, outer = (y, x) if a == Kind.WITHIN else (x, y)
+        return 0 if inner in outer else 2
+    if b == Kind.CONTAINS:
+        return 1 if y in x else 0
+    if a == b and a != Kind.CONTAINS:
+        ends = str.startswith if a == Kind.PREFIX else str.endswith
+        return 1 if ends(x, y) else 0 if ends(y, x) else 2
+    return 0
+
+
+def _holds(kind: int, value: str, constant: str) -> bool:
+    match kind:
+        case Kind.MEMBER:
+            return value == constant
+        case Kind.PREFIX:
+            return value.startswith(constant)
+        case Kind.SUFFIX:
+            return value.endswith(constant)
+        case Kind.CONTAINS:
+            return constant in value
+    return value in constant

@@ -1,0 +1,63 @@
+"""The matcher agrees with the oracle: one by one, in batches of mappings, in Arrow batches."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+import oracle
+import strategies as st
+from tamis import Matcher, MessageError
+from tamis.language import canonical
+from tamis.logic import SEMANTICS, Semantics
+from tamis.messages.table import to_batch
+from tamis.schema import Schema
+
+ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "12"))
+
+
+def conditions_for(rng: random.Random, schema: Schema | None, count: int) -> list:
+    return [st.random_condition(rng, schema, lookups=tuple(st.LOOKUPS)) for _ in range(count)]
+
+
+def expected(conditions, message, semantics, schema) -> list[int]:
+    return [
+        i
+        for i, c in enumerate(conditions)
+        if oracle.matches(c, message, semantics, schema, st.LOOKUPS)
+    ]
+
+
+def good_messages(rng, schema, semantics, count) -> list[dict]:
+    """Messages that the semantics takes: total ones for `total`, none that do not fit."""
+    found: list[dict] = []
+    while len(found) < count:
+        message = st.random_message(rng, schema, total=semantics == "total")
+        try:
+            expected([st.tree.Constant(True)], message, semantics, schema)
+            found.append(message)
+        except MessageError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@pytest.mark.parametrize("typed", [False, True])
+def test_matcher_agrees_with_the_oracle(semantics: Semantics, typed: bool) -> None:
+    rng = random.Random(f"{semantics}{typed}")
+    for _ in range(ROUNDS):
+        schema = st.random_schema(rng) if typed or semantics == "total" else None
+        conditions = conditions_for(rng, schema, 40)
+        matcher = Matcher(schema, semantics=semantics, lookups=st.LOOKUPS)
+        matcher.add_many((i, canonical(c)) for i, c in enumerate(conditions))
+        messages = good_messages(rng, schema, semantics, 30)
+        wanted = [expected(conditions, m, semantics, schema) for m in messages]
+        assert matcher.match_many(messages).to_pylist() == wanted
+        assert [matcher.match(m) for m in messages[:3]] == wanted[:3]
+        if schema is not None:
+            batch, misfits = to_batch(messages, schema)
+            assert not misfits
+            assert matcher.match_batch(batch).to_pylist() == wanted
+            assert matcher.count_batch(batch, threads=2).tolist() == [len(w) for w in wanted]
