@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 import strategies
 from tamis.errors import SelectorError
-from tamis.language import Condition, Limits, canonical, parse
+from tamis.language import Condition, Dialect, Limits, canonical, parse
 from tamis.language.reading import parse_in_full
 from tamis.language.shapes import parse_by_shape, shape, split
 
 DEFAULT = Limits()
+DIALECTS: tuple[Dialect, ...] = ("tamis", "jms")
 # Pieces that sit near the borders of what the regex cuts out.
 PIECES = (
     "a = 1", "a<>-5", "b.c >= .5", "lower(a) = 'x'", "UPPER ( a )LIKE 'x%'", "a NOT LIKE 'y'",
@@ -26,6 +27,8 @@ PIECES = (
     "NOT = 5", "lower", "é", "a = 5x", "and = 1", "lower(in) = 1", "a = 9223372036854775808",
     "a = -9223372036854775808", "a LIKE 5", "\n", "CONTAINS 5", "a CONTAINS5", "a = 1e999",
     "\u00a0", "STARTS WITH = 1", "a LI\u212aE 'x'", ", ", "f",
+    "a = 035", "a = 1e-400", "a = -0.0", "a > 'x'", "a = 5L", "\v", "JMSType = 'x'", "a IN ('x')",
+    "JMSReplyTo = 1", "a BETWEEN 'x' AND 'y'", "a = --5", "a < -.5", "\x01", "a BETWEEN 09 AND 1",
 )  # fmt: skip
 
 
@@ -39,33 +42,46 @@ def places(node: object) -> list[tuple[str, int]]:
     return here + [place for f in fields(node) for place in places(getattr(node, f.name))]
 
 
-def in_full(text: str) -> Condition | None:
+def in_full(text: str, dialect: Dialect) -> Condition | None:
     try:
-        return parse_in_full(text, "tamis", DEFAULT)
+        return parse_in_full(text, dialect, DEFAULT)
     except SelectorError:
         return None
 
 
-def agree(text: str) -> bool:
+def agree(text: str, dialect: Dialect = "tamis") -> bool:
     """Whether the short cut read `text`; if so it must have read it as the full parser does."""
-    quick = parse_by_shape(text, DEFAULT)
+    quick = parse_by_shape(text, DEFAULT, dialect)
     if quick is not None:
-        full = in_full(text)
+        full = in_full(text, dialect)
         assert quick == full
         assert places(quick) == places(full)
     return quick is not None
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=12))
-def test_short_cut_equals_full_parser(pieces: list[str]) -> None:
-    agree("".join(pieces))
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from(DIALECTS))
+def test_short_cut_equals_full_parser(pieces: list[str], dialect: Dialect) -> None:
+    agree("".join(pieces), dialect)
 
 
-def test_short_cut_equals_full_parser_on_many_texts() -> None:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_short_cut_equals_full_parser_on_many_texts(dialect: Dialect) -> None:
     rng = random.Random(7)
     texts = ["".join(rng.choices(PIECES, k=rng.randint(1, 9))) for _ in range(20_000)]
-    used = sum(map(agree, texts))
-    assert 300 < used < 19_000
+    used = sum(agree(text, dialect) for text in texts)
+    assert 200 < used < 19_000
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("piece", PIECES)
+def test_short_cut_equals_full_parser_on_one_piece(piece: str, dialect: Dialect) -> None:
+    agree(piece, dialect)
+    agree(f"NOT ({piece}) AND\tx = 1", dialect)
+
+
+def test_jms_has_a_short_cut_too() -> None:
+    assert agree("JMSType = 'car' AND (a BETWEEN 1 AND 2 OR NOT b IN ('x', 'y'))", "jms")
+    assert agree("a > 5 AND b LIKE 'x%' AND c <> 'it''s' AND d NOT LIKE 'y'", "jms")
 
 
 def test_short_cut_equals_full_parser_on_conditions_and_their_wrecks() -> None:
@@ -76,6 +92,7 @@ def test_short_cut_equals_full_parser_on_conditions_and_their_wrecks() -> None:
         used += agree(text)
         cut = rng.randrange(len(text) + 1)
         agree(text[:cut])
+        agree(text[:cut], "jms")
         agree(text[:cut] + rng.choice(PIECES) + text[cut:])
     assert used > 100
 

@@ -68,7 +68,7 @@ _MISTAKES = {
     "{": ("JMS has no { }", "write ( )"),
     "'": ("this string is not closed", "add a closing '; inside it is written ''"),
 }
-_HIDDEN_HEADERS = frozenset(
+HIDDEN_HEADERS = frozenset(
     ("JMSDestination", "JMSReplyTo", "JMSRedelivered", "JMSExpiration", "JMSDeliveryTime")
 )
 
@@ -188,7 +188,7 @@ def _refuse_node(node: Node, text: str) -> None:
             _need_name(text, "IS NULL", term)
         case Call(name):
             raise _refusal("JMS has no functions", text, node, f"remove {name}(...)")
-        case Attribute(name) if name in _HIDDEN_HEADERS:
+        case Attribute(name) if name in HIDDEN_HEADERS:
             what = f"a JMS selector cannot refer to the header {name}"
             raise _refusal(what, text, node, "the specification names the six that it can")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tamis.language.literals import ConstantError
@@ -36,7 +35,6 @@ def case_free_like(pattern: str, escape: str | None) -> tuple[str, str | None]:
     return "".join(parts).lower(), "\\"
 
 
-@functools.lru_cache(maxsize=1024)
 def compile_regex(pattern: str) -> Any:
     """`pattern` compiled by RE2 with the options that all of Tamis uses, or a ConstantError."""
     import re2

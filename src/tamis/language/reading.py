@@ -27,9 +27,8 @@ def parse(text: str, *, dialect: Dialect = "tamis", limits: Limits = _DEFAULT) -
     if dialect not in _DIALECTS:
         raise ValueError(f"there is no dialect {dialect!r}: choose tamis or jms")
     check_text(text, limits)
-    if dialect == "tamis" and (known := parse_by_shape(text, limits)) is not None:
-        return known
-    return parse_in_full(text, dialect, limits)
+    known = parse_by_shape(text, limits, dialect)
+    return parse_in_full(text, dialect, limits) if known is None else known
 
 
 def parse_in_full(text: str, dialect: Dialect, limits: Limits) -> Condition:

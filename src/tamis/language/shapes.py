@@ -14,62 +14,23 @@ raises errors.
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from tamis.errors import SelectorError
-from tamis.language.lexer import OPERATORS, RESERVED, Tokens, tokenize, unquote
+from tamis.language.lexer import Tokens, tokenize
 from tamis.language.limits import Limits
-from tamis.language.literals import MAGNITUDE, ConstantError, in_range, negated, number
+from tamis.language.literals import ConstantError, number
 from tamis.language.measure import height
 from tamis.language.parser import Parser
-from tamis.language.tree import (
-    And,
-    Attribute,
-    Between,
-    Call,
-    Compare,
-    CompareOp,
-    Condition,
-    Constant,
-    In,
-    Like,
-    Literal,
-    Not,
-    Or,
-    Term,
-    Text,
-    TextOp,
-)
-from tamis.schema import Type
+from tamis.language.predicates import GROUPS, JMS_PREDICATE, TAMIS_PREDICATE, Unusual, predicate
+from tamis.language.tree import And, Condition, Constant, Not, Or
 
 # A hole's number, or ("and" | "or", part, ...), or ("not", part, place of NOT, holes before it).
 Shape = int | tuple[Any, ...]
 
-_NAME = r"[A-Za-z_$][\w$]*+(?:\.[A-Za-z_$][\w$]*+)*+"
-_NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+(?![\w.$])"
-_STRING = r"""'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+\""""
-_CONSTANT = rf"(?:{_STRING}|(?:-\s*+)?{_NUMBER})"
-# re.ASCII: else the Kelvin sign would be a K, and words could match that the lexer does not know.
-_PREDICATE = re.compile(
-    rf"""(
-        (?<![\w$.])
-        ((?:lower|upper)\s*+\(\s*+{_NAME}\s*+\)|{_NAME})
-        \s*+
-        (?: (==?|<[=>]?|>=?|!=|(?:NOT\s++)?(?:CONTAINS|LIKE|(?:STARTS|ENDS)\s++WITH)\b)
-            \s*+({_CONSTANT})
-          | ((?:NOT\s++)?IN)\s*+\(\s*+({_CONSTANT}(?:\s*+,\s*+{_CONSTANT})*+)\s*+\)
-          | ((?:NOT\s++)?BETWEEN)\b\s*+({_CONSTANT})\s*+AND\b\s*+({_CONSTANT})
-        )
-    )""",
-    re.VERBOSE | re.ASCII | re.IGNORECASE,
-)
-_STEP = _PREDICATE.groups + 1  # pieces that re.split makes for each predicate
-_ITEM = re.compile(_CONSTANT, re.ASCII)
-_CALL = re.compile(rf"(\w+)\s*\(\s*({_NAME})\s*\)", re.ASCII)
-_SKELETON = re.compile(r"(?:[\0\s()\[\]&|!∧∨¬]|\b(?:AND|OR|NOT)\b)++", re.ASCII | re.IGNORECASE)
-_COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
-_LONGEST = 2_000  # characters of a skeleton worth keeping
-_KEPT = 4_096  # entries of each cache; a full one is emptied
+_STEP = GROUPS + 1  # pieces that re.split makes for each predicate
+_LONGEST = 1_000  # characters of a skeleton worth keeping
+_KEPT = 2_048  # skeletons; a full store is emptied
 
 
 class Plan(NamedTuple):
@@ -80,9 +41,30 @@ class Plan(NamedTuple):
     flat: bool
 
 
-_plans: dict[str, Plan] = {}
-_terms: dict[str, tuple[str, str, int]] = {}
-_operators: dict[str, tuple[str, bool]] = {}
+class Cutter:
+    """How one dialect's selectors are cut, and the skeletons that were seen."""
+
+    def __init__(self, predicate: re.Pattern[str], connectives: str) -> None:
+        self.predicate = predicate
+        self.skeleton = re.compile(
+            rf"(?:[\0\s{connectives}]|\b(?:AND|OR|NOT)\b)++", re.ASCII | re.IGNORECASE
+        )
+        self.plans: dict[str, Plan] = {}
+
+    def plan(self, skeleton: str) -> Plan | None:
+        """The plan of a skeleton, or None if only the full parser can read it."""
+        if len(skeleton) > _LONGEST or not self.skeleton.fullmatch(skeleton):
+            return None
+        if len(self.plans) >= _KEPT:
+            self.plans.clear()
+        plan = self.plans[skeleton] = _read(skeleton)
+        return plan
+
+
+CUTTERS = {
+    "tamis": Cutter(TAMIS_PREDICATE, r"()\[\]&|!∧∨¬"),
+    "jms": Cutter(JMS_PREDICATE, "()"),
+}
 
 
 def split(text: str) -> tuple[str, list[str]] | None:
@@ -90,55 +72,37 @@ def split(text: str) -> tuple[str, list[str]] | None:
 
     None where the skeleton holds anything that only the full parser can read.
     """
-    pieces = _PREDICATE.split(text)
+    pieces = TAMIS_PREDICATE.split(text)
     skeleton = "\0".join(pieces[::_STEP])
-    if skeleton not in _plans and not _is_usable(skeleton):
+    cutter = CUTTERS["tamis"]
+    if skeleton not in cutter.plans and not cutter.skeleton.fullmatch(skeleton):
         return None
     return skeleton, pieces[1::_STEP]
 
 
 def shape(skeleton: str) -> Shape:
     r"""The parsed skeleton: `"\0 AND (\0 OR \0)"` is `("and", 0, ("or", 1, 2))`."""
-    return _plan(skeleton).shape
+    cutter = CUTTERS["tamis"]
+    plan = cutter.plans.get(skeleton) or cutter.plan(skeleton) or _read(skeleton)
+    return plan.shape
 
 
-def parse_by_shape(text: str, limits: Limits) -> Condition | None:
+def parse_by_shape(text: str, limits: Limits, dialect: str = "tamis") -> Condition | None:
     """What the full parser would say of `text`, or None where only it can know."""
-    pieces = _PREDICATE.split(text)
+    if dialect == "jms" and "\v" in text:  # white space to the regex, but not to Java
+        return None
+    cutter = CUTTERS[dialect]
+    pieces = cutter.predicate.split(text)
     if len(pieces) == 1:
         return None
     skeleton = "\0".join(pieces[::_STEP])
-    plan = _plans.get(skeleton)
     try:
-        if plan is None:
-            if not _is_usable(skeleton):
-                return None
-            plan = _plan(skeleton)
-        if plan.depth > limits.depth:
+        plan = cutter.plans.get(skeleton) or cutter.plan(skeleton)
+        if plan is None or plan.depth > limits.depth:
             return None
         return _build(plan, pieces, limits)
-    except (SelectorError, ConstantError, _Unusual):
+    except (SelectorError, ConstantError, Unusual):
         return None
-
-
-class _Unusual(Exception):  # noqa: N818 - no error: the full parser takes over
-    """Something that the short cut leaves to the full parser."""
-
-
-# --- skeletons ---------------------------------------------------------------
-
-
-def _is_usable(skeleton: str) -> bool:
-    return len(skeleton) <= _LONGEST and _SKELETON.fullmatch(skeleton) is not None
-
-
-def _plan(skeleton: str) -> Plan:
-    plan = _plans.get(skeleton)
-    if plan is None:
-        if len(_plans) >= _KEPT:
-            _plans.clear()
-        plan = _plans[skeleton] = _read(skeleton)
-    return plan
 
 
 def _read(skeleton: str) -> Plan:
@@ -172,15 +136,12 @@ def _nesting(kinds: list[str]) -> int:
     return deepest
 
 
-# --- conditions --------------------------------------------------------------
-
-
 def _build(plan: Plan, pieces: list[str], limits: Limits) -> Condition:
     nodes: list[Condition] = []
     at = 0
     for i in range(1, len(pieces), _STEP):
         at += len(pieces[i - 1])
-        nodes.append(_predicate(pieces, i, at, limits))
+        nodes.append(predicate(pieces, i, at, limits))
         at += len(pieces[i])
     if plan.flat:
         return And(tuple(nodes), nodes[0].at)
@@ -196,87 +157,3 @@ def _join(shape: Shape, nodes: list[Condition], pieces: list[str]) -> Condition:
         return Not(_join(part, nodes, pieces), at)
     parts = tuple(_join(part, nodes, pieces) for part in shape[1:])
     return And(parts, parts[0].at) if shape[0] == "and" else Or(parts, parts[0].at)
-
-
-def _predicate(pieces: list[str], i: int, at: int, limits: Limits) -> Condition:
-    """The node of the predicate whose groups start at `pieces[i]`; it stands at `at`."""
-    whole, op_text = pieces[i], pieces[i + 2]
-    term = _term(pieces[i + 1], at)
-    if op_text:
-        op, negative = _operators.get(op_text) or _operator(op_text)
-        constant = pieces[i + 3]
-        node = _simple(term, op, _constant(constant, at + len(whole) - len(constant)), at)
-    elif pieces[i + 4]:
-        _, negative = _operator(pieces[i + 4])
-        node = In(term, _items(whole, pieces[i + 5], at, limits), at)
-    else:
-        _, negative = _operator(pieces[i + 6])
-        node = _between(term, whole, pieces[i + 7], pieces[i + 8], at)
-    return Not(node, at) if negative else node
-
-
-def _simple(term: Term, op: str, value: Literal, at: int) -> Condition:
-    if op in _COMPARISONS:
-        return Compare(term, cast("CompareOp", op), value, at)
-    if op != "LIKE":
-        return Text(term, cast("TextOp", op), value, at)
-    if value.type is not Type.STRING:
-        raise _Unusual
-    return Like(term, cast("str", value.value), None, at)
-
-
-def _items(whole: str, items: str, at: int, limits: Limits) -> tuple[Literal, ...]:
-    start = at + len(whole[:-1].rstrip()) - len(items)
-    found = tuple(_constant(m[0], start + m.start()) for m in _ITEM.finditer(items))
-    if len(found) > limits.items:
-        raise _Unusual
-    return found
-
-
-def _between(term: Term, whole: str, low: str, high: str, at: int) -> Condition:
-    before_high = len(whole) - len(high)
-    end_of_low = len(whole[:before_high].rstrip()[: -len("AND")].rstrip())
-    bounds = _constant(low, at + end_of_low - len(low)), _constant(high, at + before_high)
-    return Between(term, *bounds, at)
-
-
-def _operator(text: str) -> tuple[str, bool]:
-    """The operator that is spelled `text`, and whether NOT stood before it."""
-    words = text.upper().split()
-    negative = words[0] == "NOT"
-    op = " ".join(words[negative:])
-    if len(_operators) >= _KEPT:
-        _operators.clear()
-    found = _operators[text] = OPERATORS.get(op, op), negative
-    return found
-
-
-def _term(text: str, at: int) -> Term:
-    function, name, offset = _terms.get(text) or _read_term(text)
-    if not function:
-        return Attribute(name, at)
-    return Call(function, (Attribute(name, at + offset),), at)
-
-
-def _read_term(text: str) -> tuple[str, str, int]:
-    """The function (or nothing), the attribute's name, and the place of the name in `text`."""
-    call = _CALL.fullmatch(text)
-    found = (call[1].lower(), call[2], call.start(2)) if call else ("", text, 0)
-    if found[1].upper() in RESERVED:
-        raise _Unusual
-    if len(_terms) >= _KEPT:
-        _terms.clear()
-    _terms[text] = found
-    return found
-
-
-def _constant(text: str, at: int) -> Literal:
-    first = text[0]
-    if first in "'\"":
-        return Literal(Type.STRING, unquote(text), at)
-    if first != "-":
-        value = in_range(number(text))
-    else:
-        value = number(text[1:].lstrip())
-        value = negated(value if value == MAGNITUDE else in_range(value))
-    return Literal(Type.INT if isinstance(value, int) else Type.DOUBLE, value, at)

@@ -1,0 +1,174 @@
+"""Simple predicates (`name op constant`) without the parser: a regex finds their parts.
+
+What is made here equals what the parser makes. Whatever is not quite simple raises Unusual, and
+the full parser takes over.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from tamis.language.jms import HIDDEN_HEADERS
+from tamis.language.lexer import OPERATORS, RESERVED, unquote
+from tamis.language.limits import Limits
+from tamis.language.literals import MAGNITUDE, in_range, negated, number
+from tamis.language.tree import (
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    CompareOp,
+    Condition,
+    In,
+    Like,
+    Literal,
+    Not,
+    Term,
+    Text,
+    TextOp,
+)
+from tamis.schema import Type
+
+_WORD = r"[A-Za-z_$][\w$]*+"
+_NAME = rf"{_WORD}(?:\.{_WORD})*+"
+_NUMBER = r"(?:-\s*+)?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+(?![\w.$])"
+_SINGLE = r"'[^']*+(?:''[^']*+)*+'"
+_DOUBLE = r'"[^"]*+(?:""[^"]*+)*+"'
+_COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
+GROUPS = 9
+
+
+def _pattern(term: str, operator: str, constant: str, item: str, bound: str) -> re.Pattern[str]:
+    """Groups: the whole; the term; operator, constant; IN, items; BETWEEN, low, high.
+
+    re.ASCII: else the Kelvin sign would be a K, and words would match that no lexer knows.
+    """
+    return re.compile(
+        rf"""(
+            (?<![\w$.]) ({term}) \s*+
+            (?: ({operator}) \s*+ ({constant})
+              | ((?:NOT\s++)?IN) \s*+\(\s*+ ({item}(?:\s*+,\s*+{item})*+) \s*+\)
+              | ((?:NOT\s++)?BETWEEN)\b \s*+ ({bound}) \s*+AND\b\s*+ ({bound})
+            )
+        )""",
+        re.VERBOSE | re.ASCII | re.IGNORECASE,
+    )
+
+
+_CONSTANT = rf"(?:{_SINGLE}|{_DOUBLE}|{_NUMBER})"
+TAMIS_PREDICATE = _pattern(
+    rf"(?:lower|upper)\s*+\(\s*+{_NAME}\s*+\)|{_NAME}",
+    r"==?|<[=>]?|>=?|!=|(?:NOT\s++)?(?:CONTAINS|LIKE|(?:STARTS|ENDS)\s++WITH)\b",
+    _CONSTANT,
+    _CONSTANT,
+    _CONSTANT,
+)
+_JMS_NUMBER = rf"(?!-?\s*+0[0-9]){_NUMBER}"  # a zero in front may make it octal
+JMS_PREDICATE = _pattern(
+    rf"(?!(?:{'|'.join(sorted(HIDDEN_HEADERS))})\b){_WORD}",
+    r"=(?!=)|<>|<=?(?=\s*+[-.0-9])|>=?(?=\s*+[-.0-9])|(?:NOT\s++)?LIKE\b",
+    rf"(?:{_SINGLE}|{_JMS_NUMBER})",
+    _SINGLE,
+    _JMS_NUMBER,
+)
+_ITEM = re.compile(_CONSTANT, re.ASCII)
+_CALL = re.compile(rf"(\w+)\s*\(\s*({_NAME})\s*\)", re.ASCII)
+
+# What a spelling means, kept for the spellings seen. A full store is emptied; long texts stay out.
+_KEPT, _LONGEST = 4_096, 200
+_terms: dict[str, tuple[str, str, int]] = {}
+_operators: dict[str, tuple[str, bool]] = {}
+
+
+class Unusual(Exception):  # noqa: N818 - no error: the full parser takes over
+    """Something that only the full parser can judge."""
+
+
+def predicate(pieces: list[str], i: int, at: int, limits: Limits) -> Condition:
+    """The node of the predicate whose groups start at `pieces[i]`; it stands at `at`."""
+    whole, op_text = pieces[i], pieces[i + 2]
+    term = _term(pieces[i + 1], at)
+    if op_text:
+        op, negative = _operators.get(op_text) or _operator(op_text)
+        constant = pieces[i + 3]
+        node = _simple(term, op, _constant(constant, at + len(whole) - len(constant)), at)
+    elif pieces[i + 4]:
+        _, negative = _operator(pieces[i + 4])
+        node = In(term, _items(whole, pieces[i + 5], at, limits), at)
+    else:
+        _, negative = _operator(pieces[i + 6])
+        node = _between(term, whole, pieces[i + 7], pieces[i + 8], at)
+    return Not(node, at) if negative else node
+
+
+def _simple(term: Term, op: str, value: Literal, at: int) -> Condition:
+    if op in _COMPARISONS:
+        return Compare(term, cast("CompareOp", op), value, at)
+    if op != "LIKE":
+        return Text(term, cast("TextOp", op), value, at)
+    if value.type is not Type.STRING:
+        raise Unusual
+    return Like(term, cast("str", value.value), None, at)
+
+
+def _items(whole: str, items: str, at: int, limits: Limits) -> tuple[Literal, ...]:
+    start = at + len(whole[:-1].rstrip()) - len(items)
+    found = tuple(_constant(m[0], start + m.start()) for m in _ITEM.finditer(items))
+    if len(found) > limits.items:
+        raise Unusual
+    return found
+
+
+def _between(term: Term, whole: str, low: str, high: str, at: int) -> Condition:
+    before_high = len(whole) - len(high)
+    end_of_low = len(whole[:before_high].rstrip()[: -len("AND")].rstrip())
+    bounds = _constant(low, at + end_of_low - len(low)), _constant(high, at + before_high)
+    return Between(term, *bounds, at)
+
+
+def _operator(text: str) -> tuple[str, bool]:
+    """The operator that is spelled `text`, and whether NOT stood before it."""
+    words = text.upper().split()
+    negative = words[0] == "NOT"
+    op = " ".join(words[negative:])
+    found = OPERATORS.get(op, op), negative
+    if len(text) <= _LONGEST:
+        if len(_operators) >= _KEPT:
+            _operators.clear()
+        _operators[text] = found
+    return found
+
+
+def _term(text: str, at: int) -> Term:
+    function, name, offset = _terms.get(text) or _read_term(text)
+    if not function:
+        return Attribute(name, at)
+    return Call(function, (Attribute(name, at + offset),), at)
+
+
+def _read_term(text: str) -> tuple[str, str, int]:
+    """The function (or nothing), the attribute's name, and the place of the name in `text`."""
+    call = _CALL.fullmatch(text)
+    found = (call[1].lower(), call[2], call.start(2)) if call else ("", text, 0)
+    if found[1].upper() in RESERVED:
+        raise Unusual
+    if len(text) <= _LONGEST:
+        if len(_terms) >= _KEPT:
+            _terms.clear()
+        _terms[text] = found
+    return found
+
+
+def _constant(text: str, at: int) -> Literal:
+    first = text[0]
+    if first in "'\"":
+        return Literal(Type.STRING, unquote(text), at)
+    if first != "-":
+        value = in_range(number(text))
+    else:
+        value = number(text[1:].lstrip())
+        value = negated(value if value == MAGNITUDE else in_range(value))
+    if value == 0 and text.strip("-0. \t\r\n\f"):
+        raise Unusual  # too small for a double, which JMS refuses
+    return Literal(Type.INT if isinstance(value, int) else Type.DOUBLE, value, at)
