@@ -1,0 +1,202 @@
+"""The workloads are what they say, and all who do the same work agree."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import oracle
+from tamis.language import Compare, Text, attributes, parse
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from bench import peers
+from bench.workloads import general, icse, rules, stock
+
+
+def oracle_counts(conditions, table, semantics="sql", schema=None):
+    rows = table.to_pylist()
+    return [sum(oracle.matches(c, row, semantics, schema) for c in conditions) for row in rows]
+
+
+# --- workloads ---------------------------------------------------------------
+
+
+def test_icse_has_the_208_atoms_of_the_paper():
+    assert len(set(icse.ATOMS)) == 208
+    assert all(isinstance(parse(atom), Compare | Text) for atom in icse.ATOMS)
+    assert {name: kind.type.value for name, kind in icse.SCHEMA.items()} == {
+        **dict.fromkeys(["i1", "i2", "i3"], "int"),
+        **dict.fromkeys(["d1", "d2", "d3"], "double"),
+        **dict.fromkeys(["s1", "s2", "s3", "s4"], "string"),
+    }
+
+
+def test_icse_queries_have_the_averages_of_the_paper():
+    distinct, operators = icse.averages(icse.queries(20_000))
+    assert distinct == pytest.approx(7.6, abs=0.1)
+    assert operators == pytest.approx(7.7, abs=0.1)
+
+
+def test_icse_atoms_of_a_query_are_atoms():
+    assert {atom for text in icse.queries(500) for atom in icse.atoms_of(text)} <= set(icse.ATOMS)
+
+
+@pytest.mark.parametrize("density", icse.DENSITIES)
+def test_icse_messages_have_their_density(density):
+    table = icse.messages(4_000, density)
+    defined = 1 - sum(column.null_count for column in table.columns) / (4_000 * 10)
+    assert defined == pytest.approx(density, abs=0.01)
+
+
+def test_every_icse_atom_holds_for_some_messages_and_not_for_others():
+    bitmaps = peers.Bitmaps(icse.messages(2_000))
+    share = [bitmaps.counts([parse(atom)]).mean() for atom in icse.ATOMS]
+    assert min(share) > 0
+    assert max(share) < 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda seed: icse.queries(50, seed),
+        lambda seed: list(stock.alerts(50, seed=seed).texts()),
+        lambda seed: list(stock.equality_alerts(50, seed=seed).texts()),
+        lambda seed: general.conditions(50, seed),
+        lambda seed: rules.texts(rules.rules(50, 400, seed)),
+        lambda seed: icse.messages(50, 0.5, seed).to_pylist(),
+        lambda seed: stock.trades(50, zipf=True, seed=seed).to_pylist(),
+        lambda seed: general.messages(50, seed=seed).to_pylist(),
+        lambda seed: rules.events(50, rules.rules(50, 400), seed=seed).to_pylist(),
+    ],
+)
+def test_a_seed_fixes_the_workload(make):
+    assert make(3) == make(3)
+    assert make(3) != make(4)
+
+
+def test_a_larger_icse_set_starts_with_the_smaller():
+    assert icse.queries(100)[:30] == icse.queries(30)
+
+
+def test_zipf_prefers_few_symbols():
+    largest = {}
+    for zipf in (False, True):
+        names = stock.alerts(20_000, zipf=zipf).symbol
+        largest[zipf] = np.unique(names, return_counts=True)[1].max()
+    assert largest[False] < 20
+    assert largest[True] > 2_000
+
+
+def test_general_conditions_parse_and_some_are_wide():
+    conditions = [parse(text) for text in general.conditions(100)]
+    assert {name for c in conditions for name in attributes(c)} == set(general.SCHEMA)
+    assert len(general.SCHEMA) == 30
+    atoms = [text.count(" OR ") for text in general.conditions(100)]
+    assert max(atoms) > 150
+    assert sum(" NOT " in text or text.startswith("NOT") for text in general.conditions(100)) > 30
+
+
+def test_general_conditions_hold_for_some_messages_and_not_for_others():
+    conditions = [parse(text) for text in general.conditions(30)]
+    counts = oracle_counts(conditions, general.messages(40))
+    assert 0.02 < np.mean(counts) / 30 < 0.8
+
+
+# --- detection rules ---------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def detection():
+    return rules.rules()
+
+
+def test_rules_have_the_promised_shape(detection):
+    parts = [p for rule in detection for p in (*rule.parts, *rule.exceptions)]
+    patterns = [p for p in parts if p.op != "MATCHES"]
+    assert len(detection) == 3_000
+    assert len(parts) - len(patterns) == pytest.approx(200, abs=1)
+    assert sum(len(p.patterns) for p in patterns) == pytest.approx(26_000, abs=20)
+    longest = max(rules.texts(detection), key=len)
+    assert longest.count("CONTAINS") + 1 == 4_400
+    assert len(longest) == pytest.approx(350_000, rel=0.02)
+    terms = [np.prod([float(len(p.patterns)) for p in r.parts if not p.every]) for r in detection]
+    assert 4e10 in terms
+    assert len(rules.ATTRIBUTES) == 30
+
+
+def test_written_hits_are_hits_and_others_are_not(detection):
+    small = [rule for rule in detection if len(rule.text()) < 20_000][:400]
+    conditions = [parse(rule.text()) for rule in small]
+    hits = oracle_counts(conditions, rules.events(40, small, hits=1.0))
+    assert np.mean(np.array(hits) > 0) > 0.9
+    assert np.mean(oracle_counts(conditions, rules.events(40, small, hits=0.0))) == 0
+
+
+def test_events_leave_much_undefined_and_have_command_lines(detection):
+    table = rules.events(1_000, detection)
+    undefined = sum(column.null_count for column in table.columns) / (1_000 * 30)
+    assert undefined > 0.5
+    length = pc.min_max(pc.utf8_length(rules.events(1_000, detection, 0.0)["command_line"])).as_py()
+    assert length["min"] >= 20
+    assert 300 < length["max"] <= 400
+
+
+# --- peers -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("density", [1.0, 0.5])
+@pytest.mark.parametrize("strict", [False, True])
+def test_bitmaps_and_eval_agree_with_the_oracle_on_icse(density, strict):
+    conditions = [parse(text) for text in icse.queries(300)]
+    table = icse.messages(60, density)
+    expected = oracle_counts(conditions, table, "strict" if strict else "sql", icse.SCHEMA)
+    assert 0 < sum(expected) < 60 * 300
+    assert peers.Bitmaps(table).counts(conditions, strict=strict).tolist() == expected
+    codes = peers.compiled(conditions, strict=strict)
+    assert peers.eval_counts(codes, table).tolist() == expected
+
+
+def test_bitmaps_count_beyond_a_byte():
+    always = [parse("i1 < 100")] * 600
+    assert peers.Bitmaps(icse.messages(9)).counts(always).tolist() == [600] * 9
+
+
+@pytest.mark.parametrize("zipf", [False, True])
+def test_all_peers_agree_on_stock_alerts(zipf):
+    alerts = stock.alerts(400, 20, zipf=zipf)
+    table = stock.trades(100, 20, zipf=zipf)
+    conditions = [parse(text) for text in alerts.texts()]
+    expected = oracle_counts(conditions, table)
+    assert sum(expected) > 20
+    assert peers.Bitmaps(table).counts(conditions).tolist() == expected
+    join = peers.Join(alerts.table())
+    assert join.counts(table).tolist() == expected
+    pairs = join.pairs(table)
+    assert np.bincount(pairs["row"].to_numpy(), minlength=100).tolist() == expected
+    for row, id in zip(pairs["row"].to_pylist(), pairs["id"].to_pylist(), strict=True):
+        assert oracle.matches(conditions[id], table.slice(row, 1).to_pylist()[0])
+
+
+def test_the_join_agrees_on_equality_alerts():
+    alerts = stock.equality_alerts(2_000, 3)
+    table = stock.equality_trades(40, 3)
+    expected = oracle_counts([parse(text) for text in alerts.texts()], table)
+    assert sum(expected) > 20
+    assert peers.Join(alerts.table(), peers.EQUALITIES).counts(table).tolist() == expected
+
+
+@pytest.mark.skipif(not stock.TICKS.exists(), reason="the real ticks are not here")
+def test_tick_alerts_are_set_off_by_some_ticks():
+    day = stock.ticks(200_000)
+    conditions = [parse(text) for text in stock.tick_alerts(50, day).texts()]
+    priced = day.filter(pc.is_valid(day["price"])).slice(0, 300)
+    both = pa.concat_tables([priced, day.slice(0, 100)])
+    counts = peers.Bitmaps(both).counts(conditions).tolist()
+    assert counts == oracle_counts(conditions, both)
+    assert sum(counts) > 0
