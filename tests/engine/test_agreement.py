@@ -13,6 +13,7 @@ from tamis import Matcher, MessageError
 from tamis.language import canonical
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.table import to_batch
+from tamis.messages.texts import from_value
 from tamis.schema import Schema
 
 ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "12"))
@@ -57,7 +58,7 @@ def test_matcher_agrees_with_the_oracle(semantics: Semantics, typed: bool) -> No
         assert matcher.match_many(messages).to_pylist() == wanted
         assert [matcher.match(m) for m in messages[:3]] == wanted[:3]
         if schema is not None:
-            batch, misfits = to_batch(messages, schema)
+            batch, misfits = to_batch(messages, schema, list(schema), from_value)
             assert not misfits
             assert matcher.match_batch(batch).to_pylist() == wanted
             assert matcher.count_batch(batch, threads=2).tolist() == [len(w) for w in wanted]

@@ -66,9 +66,8 @@ class Variables(NamedTuple):
 @njit(cache=True, nogil=True)
 def slot_of(a, b, c, size):
     """Where the search for (a, b, c) starts in a table of 2^k slots."""
-    h = a * 0x9E3779B1 + b * 0x85EBCA77 + c * 0xC2B2AE3D
-    h ^= h >> 29
-    h = (h & 0xFFFFFFFF) * 0x9E3779B1
+    h = np.int64(a) * 0x9E3779B1 + np.int64(b) * 0x85EBCA77 + np.int64(c) * 0xC2B2AE3D
+    h = ((h ^ (h >> 29)) & 0x7FFFFFFF) * 0x9E3779B1
     return (h >> 15) & (size - 1)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from tamis.engine.layout import I4, I8
-from tamis.engine.questions import AMONG, Vocabulary
+from tamis.diagram.questions import AMONG, Vocabulary
 from tamis.engine.templates import Template
 from tamis.engine.texts import TextIndex
-from tamis.engine.variables import Atoms
+from tamis.diagram.variables import Atoms
 from tamis.language.tree import Attribute
 from tamis.logic import Derived, Family, Kind
 from tamis.schema import Type

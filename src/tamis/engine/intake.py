@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tamis.engine.questions import Terms, Vocabulary
+from tamis.diagram.questions import Terms, Vocabulary
 from tamis.engine.templates import Templates
 from tamis.language import Limits, check, parse
 from tamis.language.tree import Condition

@@ -23,9 +23,9 @@ from tamis.engine.layout import (
     Clusters,
     Requirements,
 )
-from tamis.engine.questions import AMONG, Vocabulary, question
+from tamis.diagram.questions import AMONG, Vocabulary, question
 from tamis.engine.templates import Choice, Template, Templates
-from tamis.engine.variables import SPREAD, Atoms, order
+from tamis.diagram.variables import SPREAD, Atoms, order
 from tamis.logic import Kind
 
 MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access

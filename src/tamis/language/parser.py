@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import NoReturn, cast
+from typing import cast
 
 from tamis.errors import SelectorError
-from tamis.language.lexer import SOFT, Tokens, unquote
+from tamis.language.cursor import CLOSING
+from tamis.language.lexer import SOFT, unquote
 from tamis.language.limits import Limits
-from tamis.language.literals import MAGNITUDE, ConstantError, in_range, negated, timestamp
+from tamis.language.literals import ConstantError
 from tamis.language.measure import height, size
+from tamis.language.operands import FUNCTIONS, Operands, name_of
 from tamis.language.patterns import case_free_like, check_like, compile_regex
 from tamis.language.tree import (
     And,
@@ -43,25 +45,16 @@ from tamis.language.tree import (
 )
 from tamis.schema import Type
 
-OR, AND, NOT, COMPARE, ADD, MULTIPLY, UNARY = range(10, 80, 10)
-FUNCTIONS = ("abs", "lower", "upper", "length")
+OR, AND, NOT, COMPARE, ADD, MULTIPLY = range(10, 70, 10)
 TERMS = (Attribute, Literal, Arithmetic, Negate, Call)
 Node = Term | Condition
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
-class Parser:
-    """Reads one selector. `number` gives the value of the dialect's number tokens."""
+class Parser(Operands):
+    """Reads one selector."""
 
-    def __init__(
-        self, text: str, tokens: Tokens, limits: Limits, number: Callable[[str], int | float]
-    ) -> None:
-        self.text, self.limits, self.number = text, limits, number
-        self.kinds, self.values, self.places = tokens
-        self.i = 0
-        self.nesting = 0
-        self.expanded = 0
-        self.signed: set[int] = set()  # where attributes stand that had a plus: they are numbers
+    expanded = 0  # nodes copied where conditions are compared
+    nesting = 0
 
     def selector(self) -> Condition:
         """The whole text as one condition. The empty selector is TRUE."""
@@ -96,6 +89,10 @@ class Parser:
         self.nesting -= 1
         return node
 
+    def nested_term(self, power: int) -> Term:
+        at = self.places[self.i]
+        return self.as_term(self.nested(power), at)
+
     def term(self, power: int) -> Term:
         at = self.places[self.i]
         return self.as_term(self.expression(power), at)
@@ -116,7 +113,7 @@ class Parser:
             return Constant(node.value, node.at)
         if self.may_be_bool(node):
             return Compare(node, "=", Literal(Type.BOOL, True, node.at), node.at)
-        what = f"{_name_of(node)} is not a condition"
+        what = f"{name_of(node)} is not a condition"
         self.fail(what, node.at, "compare it with something, for example x = 5")
 
     def may_be_bool(self, term: Term) -> bool:
@@ -124,83 +121,12 @@ class Parser:
             return term.name not in FUNCTIONS
         return isinstance(term, Attribute) and term.at not in self.signed
 
-    # --- operands ------------------------------------------------------------
-
-    def name(self) -> Term:
-        kind, value, at = self.take()
-        if kind == "TIMESTAMP" and self.kinds[self.i] == "string":
-            return self.timestamp(at)
-        if self.kinds[self.i] != "(":
-            return Attribute(value, at)
-        lower = value.lower()
-        return Call(lower if lower in FUNCTIONS else value, self.arguments(), at)
-
-    def arguments(self) -> tuple[Term, ...]:
-        opening = self.take()[2]
-        found: list[Term] = []
-        while self.kinds[self.i] != ")" or found:
-            at = self.places[self.i]
-            found.append(self.as_term(self.nested(0), at))
-            if self.kinds[self.i] != ",":
-                break
-            self.i += 1
-        self.close("(", opening)
-        return tuple(found)
-
-    def timestamp(self, at: int) -> Literal:
-        _, value, place = self.take()
-        try:
-            return Literal(Type.TIMESTAMP, timestamp(unquote(value)), at)
-        except ConstantError as bad:
-            self.fail(bad.what, place, bad.hint)
-
-    def string(self) -> Literal:
-        _, value, at = self.take()
-        return Literal(Type.STRING, unquote(value), at)
-
-    def boolean(self) -> Literal:
-        kind, _, at = self.take()
-        return Literal(Type.BOOL, kind == "TRUE", at)
-
-    def number_literal(self) -> Literal:
-        _, value, at = self.take()
-        try:
-            return Literal.of(in_range(self.number(value)), at)
-        except ConstantError as bad:
-            self.fail(bad.what, at, bad.hint)
-
-    def minus(self) -> Term:
-        at = self.take()[2]
-        if self.kinds[self.i] == "number":
-            return self.negative(at)
-        place = self.places[self.i]
-        operand = self.as_term(self.nested(UNARY), place)
-        if isinstance(operand, Literal) and operand.type.numeric:
-            return Literal.of(negated(cast("int | float", operand.value)), at)
-        return Negate(operand, at)
-
-    def negative(self, at: int) -> Literal:
-        """A minus and a number are one constant: only so can the smallest integer be written."""
-        _, text, place = self.take()
-        try:
-            value = self.number(text)
-            return Literal.of(negated(value if value == MAGNITUDE else in_range(value)), at)
-        except ConstantError as bad:
-            self.fail(bad.what, place, bad.hint)
-
-    def plus(self) -> Term:
-        self.i += 1
-        at = self.places[self.i]
-        operand = self.as_term(self.nested(UNARY), at)
-        if isinstance(operand, Literal) and not operand.type.numeric:
-            self.fail(f"{_name_of(operand)} has no sign", at, "remove the +")
-        self.signed.add(operand.at)
-        return operand
+    # --- brackets, NOT and ⊥ -------------------------------------------------
 
     def group(self) -> Node:
         opening = self.i
         self.i += 1
-        if self.kinds[self.i] == _CLOSING[self.kinds[opening]]:
+        if self.kinds[self.i] == CLOSING[self.kinds[opening]]:
             self.fail("expected a condition between the brackets", self.places[self.i], "add one")
         node = self.nested(0)
         self.close(self.kinds[opening], self.places[opening])
@@ -217,7 +143,7 @@ class Parser:
         if kind not in ("=", "<>"):
             self.fail("⊥ can only be compared with = or ≠", at, "write v = ⊥, or v IS NULL")
         self.i += 1
-        null = IsNull(self.term(COMPARE), at)
+        null = IsNull(self.nested_term(COMPARE), at)
         self.forbid_chain()
         return null if kind == "=" else Not(null, at)
 
@@ -313,7 +239,7 @@ class Parser:
         self.i += 1
         term = self.as_term(left, left.at)
         opening, at = self.kinds[self.i], self.places[self.i]
-        if opening not in _CLOSING:
+        if opening not in CLOSING:
             self.fail("IN needs a list", at, "write IN (1, 2), IN {a, b} or the range IN [1, 9]")
         self.i += 1
         found = self.range(term, at) if opening == "[" else self.listed(term, opening, at)
@@ -321,11 +247,11 @@ class Parser:
         return found
 
     def range(self, term: Term, opening: int) -> Condition:
-        low = self.term(0)
+        low = self.nested_term(0)
         if self.kinds[self.i] != ",":
             self.fail("a range needs two bounds", self.places[self.i], "write IN [1, 10]")
         self.i += 1
-        high = self.term(0)
+        high = self.nested_term(0)
         self.close("[", opening)
         return Between(term, low, high, term.at)
 
@@ -418,64 +344,12 @@ class Parser:
             self.fail(f"{keyword} needs a string constant", at, f"write {keyword} '...'")
         return unquote(value), at
 
-    # --- tokens and errors ---------------------------------------------------
-
-    def take(self) -> tuple[str, str, int]:
-        """The current token; the next one becomes current. `end` stays current for ever."""
-        i = self.i
-        kind = self.kinds[i]
-        if kind != "end":
-            self.i = i + 1
-        return kind, self.values[i], self.places[i]
-
-    def close(self, opening: str, at: int) -> None:
-        closing = _CLOSING[opening]
-        kind, value, place = self.kinds[self.i], self.values[self.i], self.places[self.i]
-        if kind == closing:
-            self.i += 1
-        elif kind == "end":
-            self.fail(f"this {opening} is not closed", at, f"add a {closing}")
-        elif kind in (")", "]", "}"):
-            self.fail(f"expected {closing}", place, f"write {closing} for this {value}")
-        else:
-            self.fail(
-                f"expected {closing} before {value}", place, f"add a {closing} or an operator"
-            )
-
     def forbid_chain(self) -> None:
         """Comparisons do not chain: `1 < x < 9` would compare a condition with a number."""
         infix = INFIX.get(self.kinds[self.i])
         if infix is not None and infix[0] == COMPARE:
             hint = "join two comparisons with AND, or put the first in ( )"
             self.fail("comparisons do not chain", self.places[self.i], hint)
-
-    def fail_before_operand(self) -> NoReturn:
-        kind, value, at = self.kinds[self.i], self.values[self.i], self.places[self.i]
-        if kind == "end":
-            self.fail("the selector ends too early", at, "a condition or a value is missing here")
-        if kind in ("AND", "OR"):
-            self.fail("expected a condition", at, f"remove this {value}")
-        if kind == "NULL":
-            self.fail("NULL is not a value", at, "write IS NULL or IS NOT NULL")
-        if kind in (")", "]", "}", ","):
-            self.fail("expected a condition or a value", at, f"remove this {value}")
-        if kind == "NOT":
-            self.fail("NOT binds weaker than this operator", at, "put NOT ... in ( )")
-        if kind == "{":
-            self.fail("braces hold a list of constants", at, "write IN before them")
-        hint = f"write `{value}` if it is a name" if value.isalpha() else "put a value before it"
-        self.fail(f"expected a value, not {value}", at, hint)
-
-    def fail_after_condition(self) -> NoReturn:
-        kind, value, at = self.kinds[self.i], self.values[self.i], self.places[self.i]
-        if kind in (")", "]", "}"):
-            self.fail(f"there is no bracket that this {value} closes", at, f"remove this {value}")
-        if kind == "string" and self.kinds[self.i - 1] == "string":
-            self.fail("two strings side by side", at, "a quote inside a string is doubled")
-        self.fail("expected AND, OR or the end", at, f"an operator is missing before {value[:20]}")
-
-    def fail(self, what: str, at: int, hint: str = "") -> NoReturn:
-        raise SelectorError(what, text=self.text, at=at, hint=hint)
 
 
 def check_height(condition: Condition, text: str, limits: Limits) -> None:
@@ -501,17 +375,6 @@ def _flat(join: type[And | Or], parts: Iterable[Condition]) -> tuple[Condition, 
         else:
             flat.append(part)
     return tuple(flat)
-
-
-def _name_of(term: Term) -> str:
-    match term:
-        case Literal(kind):
-            return "a number" if kind.numeric else f"a {kind.value}"
-        case Call(name):
-            return f"{name}(...)"
-        case Attribute(name):
-            return f"+{name}"
-    return "arithmetic"
 
 
 def _item_hint(kind: str) -> str:

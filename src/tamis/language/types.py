@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, NoReturn
 
 from tamis.errors import SelectorError
-from tamis.language.parser import FUNCTIONS
+from tamis.language.operands import FUNCTIONS
 from tamis.language.printer import canonical
 from tamis.language.tree import (
     And,

@@ -13,15 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tamis.language.tree import Attribute
 from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, static_type
 from tamis.schema import Schema, Type
 
 AMONG = 9  # MEMBER of more than one constant: the key is the pool's number of the tuple
-KINDS = 10
-
-_EVENTS = (Kind.MEMBER, Kind.PREFIX, Kind.SUFFIX, Kind.CONTAINS, Kind.WITHIN, Kind.PATTERN)
-
 
 def question(term: int, family: int, kind: int) -> int:
     return (term << 8) | (family << 4) | kind
@@ -94,8 +89,9 @@ class Vocabulary:
     terms: Terms
     pool: Pool = field(default_factory=Pool)
 
-    def program(self, formula: Formula) -> Program:
-        required = frozenset(_required(formula))
+    def program(self, formula: Formula, *, whole: bool = False) -> Program:
+        """The program of a formula; `whole`: with every DEFINED in it, and nothing required."""
+        required = frozenset() if whole else frozenset(_required(formula))
         words: list[int] = []
         keys: list[int] = []
         self._write(formula, required, words, keys)
@@ -152,7 +148,3 @@ def _required(formula: Formula) -> set[Derived]:
     if isinstance(formula, All):
         return set().union(*parts)
     return set.intersection(*parts) if parts else set()
-
-
-def is_attribute(term: Derived) -> bool:
-    return isinstance(term, Attribute)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram.kernels import HIGHEST, I4, I8, LOWEST, U1, Variables
-from tamis.engine.questions import AMONG, Vocabulary, question
+from tamis.diagram.questions import AMONG, Vocabulary, question
 from tamis.logic import Family, Kind
 
 SPREAD = 64  # an IN of at most so many constants may give access to its subscription

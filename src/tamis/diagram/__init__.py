@@ -1,0 +1,5 @@
+"""The shared decision diagram: flat arrays, hash-consing, restriction, collection, drawing."""
+
+from tamis.kernels import refresh
+
+refresh()

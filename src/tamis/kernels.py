@@ -1,0 +1,32 @@
+"""One rule for compiled code: what was compiled from other sources is not used.
+
+numba keeps compiled kernels beside their module and compiles again when that module
+changes, but not when a kernel that it calls changes in another module. So all modules
+with kernels share one stamp; where it differs, everything compiled is thrown away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+_ROOT = Path(__file__).parent
+_MODULES = ("diagram/kernels.py", "engine/compile.py", "engine/kernels.py", "engine/texts.py")
+_STAMP = _ROOT / "__pycache__" / "kernels.stamp"
+
+
+def refresh() -> bool:
+    """Drop stale compiled kernels; True where there were some. Quiet where nothing can be written."""
+    present = [_ROOT / name for name in _MODULES if (_ROOT / name).exists()]
+    stamp = hashlib.sha256(b"".join(path.read_bytes() for path in present)).hexdigest()
+    try:
+        if _STAMP.exists() and _STAMP.read_text() == stamp:
+            return False
+        for folder in {path.parent / "__pycache__" for path in present}:
+            for compiled in folder.glob("*.nb[ci]"):
+                compiled.unlink(missing_ok=True)
+        _STAMP.parent.mkdir(exist_ok=True)
+        _STAMP.write_text(stamp)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,114 @@
+"""Operands of a selector: names, calls and constants, and the signs before them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from tamis.language.cursor import Cursor
+from tamis.language.lexer import Tokens, unquote
+from tamis.language.limits import Limits
+from tamis.language.literals import MAGNITUDE, ConstantError, in_range, negated, timestamp
+from tamis.language.tree import Attribute, Call, Literal, Negate, Term
+from tamis.schema import Type
+
+FUNCTIONS = ("abs", "lower", "upper", "length")
+UNARY = 70  # the power of a sign: no operator binds tighter
+
+
+class Operands(Cursor):
+    """Reads what can stand before or after an operator.
+
+    `number` gives the value of the dialect's number tokens.
+    """
+
+    def __init__(
+        self, text: str, tokens: Tokens, limits: Limits, number: Callable[[str], int | float]
+    ) -> None:
+        super().__init__(text, tokens)
+        self.limits, self.number = limits, number
+        self.signed: set[int] = set()  # where attributes stand that had a plus: they are numbers
+
+    def nested_term(self, power: int) -> Term:
+        """A term one level deeper, with the operators that bind tighter than `power`."""
+        raise NotImplementedError
+
+    def name(self) -> Term:
+        kind, value, at = self.take()
+        if kind == "TIMESTAMP" and self.kinds[self.i] == "string":
+            return self.timestamp(at)
+        if self.kinds[self.i] != "(":
+            return Attribute(value, at)
+        lower = value.lower()
+        return Call(lower if lower in FUNCTIONS else value, self.arguments(), at)
+
+    def arguments(self) -> tuple[Term, ...]:
+        opening = self.take()[2]
+        found: list[Term] = []
+        while self.kinds[self.i] != ")" or found:
+            found.append(self.nested_term(0))
+            if self.kinds[self.i] != ",":
+                break
+            self.i += 1
+        self.close("(", opening)
+        return tuple(found)
+
+    def timestamp(self, at: int) -> Literal:
+        _, value, place = self.take()
+        try:
+            return Literal(Type.TIMESTAMP, timestamp(unquote(value)), at)
+        except ConstantError as bad:
+            self.fail(bad.what, place, bad.hint)
+
+    def string(self) -> Literal:
+        _, value, at = self.take()
+        return Literal(Type.STRING, unquote(value), at)
+
+    def boolean(self) -> Literal:
+        kind, _, at = self.take()
+        return Literal(Type.BOOL, kind == "TRUE", at)
+
+    def number_literal(self) -> Literal:
+        _, value, at = self.take()
+        try:
+            return Literal.of(in_range(self.number(value)), at)
+        except ConstantError as bad:
+            self.fail(bad.what, at, bad.hint)
+
+    def minus(self) -> Term:
+        at = self.take()[2]
+        if self.kinds[self.i] == "number":
+            return self.negative(at)
+        operand = self.nested_term(UNARY)
+        if isinstance(operand, Literal) and operand.type.numeric:
+            return Literal.of(negated(cast("int | float", operand.value)), at)
+        return Negate(operand, at)
+
+    def negative(self, at: int) -> Literal:
+        """A minus and a number are one constant: only so can the smallest integer be written."""
+        _, text, place = self.take()
+        try:
+            value = self.number(text)
+            return Literal.of(negated(value if value == MAGNITUDE else in_range(value)), at)
+        except ConstantError as bad:
+            self.fail(bad.what, place, bad.hint)
+
+    def plus(self) -> Term:
+        self.i += 1
+        at = self.places[self.i]
+        operand = self.nested_term(UNARY)
+        if isinstance(operand, Literal) and not operand.type.numeric:
+            self.fail(f"{name_of(operand)} has no sign", at, "remove the +")
+        self.signed.add(operand.at)
+        return operand
+
+
+def name_of(term: Term) -> str:
+    match term:
+        case Literal(kind):
+            return "a number" if kind.numeric else f"a {kind.value}"
+        case Call(name):
+            return f"{name}(...)"
+        case Attribute(name):
+            return f"+{name}"
+    return "arithmetic"
