@@ -11,7 +11,7 @@ import pytest
 from tamis.errors import SelectorError
 from tamis.language import Limits, canonical, check, parse
 from tamis.language.lexer import KEYWORDS, OPERATORS
-from tamis.language.parser import FUNCTIONS
+from tamis.language.operands import FUNCTIONS
 from tamis.schema import Schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "selector.md").read_text(encoding="utf-8")
