@@ -136,7 +136,9 @@ CANONICAL = [
     ("a > TIMESTAMP '2000-02-01 10:30'", "a > TIMESTAMP '2000-02-01T10:30:00Z'"),
     ("a > TIMESTAMP '2000-02-01T01:30:00.5+02:00'", "a > TIMESTAMP '2000-01-31T23:30:00.500000Z'"),
     ("(a = 1) = (b = 2)", "a = 1 AND b = 2 OR NOT a = 1 AND NOT b = 2"),
-    ("(a = 1) <> b", "NOT (a = 1 AND b = TRUE OR NOT a = 1 AND NOT b = TRUE)"),
+    ("(a = 1) <> (b = 2)", "a = 1 AND NOT b = 2 OR NOT a = 1 AND b = 2"),
+    ("(a = 1) <> b", "a = 1 AND b = FALSE OR NOT a = 1 AND b = TRUE"),
+    ("f(a) = (b IS NULL)", "f(a) = TRUE AND b IS NULL OR f(a) = FALSE AND b IS NOT NULL"),
     ("a NOT MATCHES 'x' AND a NOT CONTAINS 'y'", "a NOT MATCHES 'x' AND a NOT CONTAINS 'y'"),
     ("a NOT WITHIN 'x' AND a NOT ENDS WITH 'y'", "a NOT WITHIN 'x' AND a NOT ENDS WITH 'y'"),
 ]

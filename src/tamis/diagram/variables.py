@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from tamis.diagram.kernels import HIGHEST, I4, I8, LOWEST, U1, Variables
 from tamis.diagram.questions import AMONG, Vocabulary, question
+from tamis.language import canonical
 from tamis.logic import Family, Kind
+from tamis.logic.atoms import family_of
 
 SPREAD = 64  # an IN of at most so many constants may give access to its subscription
 TABLE = 96  # at most so many atoms of one term are compared with each other, pair by pair
@@ -124,14 +126,19 @@ def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
 
 
 def _groups(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.int64]:
-    """Atoms that ask the same term and family; DEFINED belongs to the family of a typed term."""
-    from tamis.logic.atoms import family_of
+    """Atoms that ask the same term and family, terms by name.
 
+    DEFINED belongs to the family of a typed term.
+    """
     families = [Family.ANY if t is None else family_of(t) for t in vocabulary.terms.types]
     own = np.array(families or [Family.ANY], np.int64)
     family = ((asked >> 4) & 15).astype(np.int64)
     term = asked >> 8
-    return term.astype(np.int64) * 8 + np.where(family == Family.ANY, own[term], family)
+    used = np.unique(term)
+    names = [canonical(vocabulary.terms.terms[t]) for t in used.tolist()]
+    rank = np.zeros(len(own), np.int64)
+    rank[used[sorted(range(len(used)), key=names.__getitem__)]] = np.arange(len(used))
+    return rank[term] * 8 + np.where(family == Family.ANY, own[term], family)
 
 
 # --- relations between the texts of one term ---------------------------------

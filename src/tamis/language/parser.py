@@ -181,8 +181,7 @@ class Parser(Operands):
             return Compare(left, cast("CompareOp", kind), right, left.at)
         if kind not in ("=", "<>"):
             self.fail("conditions have no order", at, "join conditions with AND, or use = or <>")
-        same = self.equate(self.as_condition(left), self.as_condition(right), at)
-        return same if kind == "=" else Not(same, same.at)
+        return self.equate(left, right, kind == "=", at)
 
     def compare_with_bottom(self, left: Node, kind: str) -> Condition:
         at = self.take()[2]
@@ -192,18 +191,28 @@ class Parser(Operands):
         self.forbid_chain()
         return null if kind == "=" else Not(null, left.at)
 
-    def equate(self, p: Condition, q: Condition, at: int) -> Condition:
-        """`p = q` of two conditions: p where q is TRUE, else both or neither of them."""
-        for one, other in ((p, q), (q, p)):
+    def equate(self, left: Node, right: Node, equal: bool, at: int) -> Condition:
+        """`left = right` or `left <> right`, where one at least is a condition."""
+        p, not_p = self.truths(left)
+        q, not_q = self.truths(right)
+        for one, negative, other in ((p, not_p, q), (q, not_q, p)):
             if isinstance(other, Constant):
-                return one if other.value else Not(one, one.at)
+                return one if other.value == equal else negative
         self.expanded += size(p, self.limits.expansion) + size(q, self.limits.expansion)
         if self.expanded > self.limits.expansion:
             what = "= between conditions makes this selector too big"
             raise self.limits.crossed("expansion", what, self.text, at)
-        both = And(_flat(And, (p, q)), p.at)
-        neither = And((Not(p, p.at), Not(q, q.at)), p.at)
-        return Or((both, neither), p.at)
+        if not equal:
+            q, not_q = not_q, q
+        cases = And(_flat(And, (p, q)), p.at), And(_flat(And, (not_p, not_q)), p.at)
+        return Or(cases, p.at)
+
+    def truths(self, node: Node) -> tuple[Condition, Condition]:
+        """That `node` is true, and that it is false; of a string, say, neither holds."""
+        condition = self.as_condition(node)
+        if isinstance(node, Attribute | Call):
+            return condition, Compare(node, "=", Literal(Type.BOOL, False, node.at), node.at)
+        return condition, Not(condition, condition.at)
 
     def infix_not(self, left: Node) -> Condition:
         at = self.places[self.i]
