@@ -11,11 +11,14 @@ import pyarrow.compute as pc
 import pytest
 
 import oracle
+from tamis.diagram.conditions import diagram_of
 from tamis.language import Compare, Text, attributes, parse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import peers
+from bench import charts, diagrams, peers, report
+from bench.experiments import EXPERIMENTS
+from bench.measure import machine
 from bench.workloads import general, icse, rules, stock
 
 
@@ -200,3 +203,67 @@ def test_tick_alerts_are_set_off_by_some_ticks():
     counts = peers.Bitmaps(both).counts(conditions).tolist()
     assert counts == oracle_counts(conditions, both)
     assert sum(counts) > 0
+
+
+# --- experiments -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_run_at_a_tiny_scale_and_survive_a_round_trip(name, tmp_path):
+    result = EXPERIMENTS[name]("tiny")
+    assert result.name == name
+    assert result.tables
+    for table in result.tables:
+        assert table.rows or table.title == "Threads"
+        assert {len(row) for row in table.rows} <= {len(table.columns)}
+    report.save(result, machine(), "tiny", tmp_path)
+    loaded, measured_on = report.load(tmp_path / f"{name}.json")
+    assert measured_on == machine()
+    assert report.page([(loaded, measured_on)]) == report.page([(result, machine())])
+    for chart in loaded.charts:
+        assert charts.draw(chart, tmp_path).read_text().startswith("<?xml")
+
+
+def test_charts_are_the_same_every_time(tmp_path):
+    chart = report.Chart("c", "t", "x", "y", {"a": [(1.0, 2.0), (10.0, 3.0)]})
+    first = charts.draw(chart, tmp_path).read_bytes()
+    assert charts.draw(chart, tmp_path).read_bytes() == first
+
+
+def test_results_name_no_host_and_no_path():
+    assert set(machine()) == {
+        "cpus",
+        "architecture",
+        "python",
+        "duckdb",
+        "numba",
+        "numpy",
+        "pyarrow",
+    }
+
+
+def test_printed_diagram_means_what_the_queries_mean():
+    conditions = [parse(text) for text in icse.queries(40)]
+    shared = diagrams.printed(conditions)
+    table = icse.messages(20)
+    atoms = [parse(atom) for atom in icse.ATOMS]
+    for row, expected in zip(table.to_pylist(), oracle_counts(conditions, table), strict=True):
+        truth = [oracle.matches(atom, row) for atom in atoms]
+        assert sum(walk(shared, root, truth) for root in shared.roots) == expected
+
+
+def test_truths_drive_the_restricted_diagram():
+    conditions = [parse(text) for text in icse.queries(40)]
+    diagram = diagram_of(conditions, icse.SCHEMA, "total")
+    table = icse.messages(20)
+    counts = [
+        sum(walk(diagram.shared, root, truth) for root in diagram.shared.roots)
+        for truth in diagrams.truths(diagram, table)
+    ]
+    assert counts == oracle_counts(conditions, table)
+
+
+def walk(shared, n, truth):
+    while n > 1:
+        n = (shared.high if truth[shared.test[n]] else shared.low)[n]
+    return bool(n)

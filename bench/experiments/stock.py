@@ -1,0 +1,163 @@
+"""Stock alerts: 10k to 1M subscriptions on symbol, price and volume; uniform, Zipf, real ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from bench import peers
+from bench.measure import cpu_seconds, latency, timed, wall_seconds
+from bench.report import Cell, Chart, Result, Table
+from bench.workloads import stock
+from tamis import Matcher, Schema
+
+ABOUT = (
+    "Alerts `symbol = 'S0123' AND price < 12.34 AND volume > 5678` over 5,000 symbols, uniform or "
+    "by Zipf's law; alerts that are equalities only; and alerts on the real ticks of one day. "
+    "Rates are messages per CPU-second on one core, DuckDB's join likewise with one thread."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    sizes: tuple[int, ...]
+    messages: int
+    joined: int  # messages for DuckDB
+    single: int
+
+
+SCALES = {
+    "full": Scale((10_000, 100_000, 1_000_000), 262_144, 8_192, 2_000),
+    "quick": Scale((10_000, 50_000), 65_536, 2_048, 300),
+    "tiny": Scale((200, 400), 256, 64, 10),
+}
+Row = list[Cell]
+_COLUMNS = (
+    *("alerts", "set", "build s", "counts", "with ids", "matches per message"),
+    *("DuckDB counts", "DuckDB with ids", "one message: median µs", "p99 µs"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One set of alerts with its messages; `on` is the condition of the join."""
+
+    name: str
+    schema: Schema
+    texts: Callable[[], Iterable[str]]
+    alerts: Callable[[], pa.Table]
+    messages: pa.Table
+    on: str
+
+
+def run(scale: str) -> Result:
+    s = SCALES[scale]
+    rows, threads = [], []
+    for n, case in _cases(s):
+        matcher, seconds = _built(case)
+        rows.append([f"{n:,}", case.name, seconds, *_measured(matcher, case, s)])
+        if case.name == "uniform":
+            threads.append(_threads(n, matcher, case.messages))
+    tables = [
+        Table("Messages per CPU-second", _COLUMNS, rows, _note()),
+        Table("Threads", ("alerts", "1 thread", "2 threads", "ratio"), threads, _WALL),
+    ]
+    return Result("stock", ABOUT, tables, [_chart(rows)])
+
+
+_WALL = "Messages per second on the wall, counts only, uniform."
+
+
+def _note() -> str:
+    return "" if stock.TICKS.exists() else "The real ticks are not here: that set is left out."
+
+
+def _cases(s: Scale) -> Iterator[tuple[int, Case]]:
+    """Made one by one: a million alerts are large."""
+    day = stock.ticks()
+    for n in s.sizes:
+        yield n, _synthetic(n, s.messages, zipf=False)
+        yield n, _synthetic(n, s.messages, zipf=True)
+        yield n, _equalities(n, s.messages)
+        if day is not None:
+            yield n, _ticks(n, day, s.messages)
+
+
+def _synthetic(n: int, messages: int, *, zipf: bool) -> Case:
+    alerts = stock.alerts(n, zipf=zipf)
+    table = stock.trades(messages, zipf=zipf)
+    name = "Zipf" if zipf else "uniform"
+    return Case(name, stock.SCHEMA, alerts.texts, alerts.table, table, peers.INEQUALITIES)
+
+
+def _equalities(n: int, messages: int) -> Case:
+    alerts, table = stock.equality_alerts(n), stock.equality_trades(messages)
+    schema, on = stock.EQUALITY_SCHEMA, peers.EQUALITIES
+    return Case("equalities", schema, alerts.texts, alerts.table, table, on)
+
+
+def _ticks(n: int, day: pa.Table, messages: int) -> Case:
+    """The messages are spread over the whole day: its first hours have few trades."""
+    alerts = stock.tick_alerts(n, day)
+    table = day.take(np.linspace(0, len(day) - 1, messages).astype(np.int64))
+    on = peers.INEQUALITIES.replace("m.volume", "m.size")
+    return Case("real ticks", stock.TICKS_SCHEMA, alerts.texts, alerts.table, table, on)
+
+
+def _built(case: Case) -> tuple[Matcher, float]:
+    matcher = Matcher(case.schema)
+    texts = list(case.texts())
+    return matcher, timed(lambda: matcher.add_many(enumerate(texts)))
+
+
+def _measured(matcher: Matcher, case: Case, s: Scale) -> Row:
+    messages = case.messages
+    counts = len(messages) / cpu_seconds(lambda: matcher.count_batch(messages))
+    fan_out = float(matcher.count_batch(messages).mean())
+    few = messages.slice(0, _affordable(len(messages), fan_out))
+    ids = len(few) / cpu_seconds(lambda: matcher.match_batch(few))
+    return [counts, ids, fan_out, *_joined(matcher, case, s, fan_out), *_single(matcher, case, s)]
+
+
+def _affordable(messages: int, fan_out: float) -> int:
+    """So many messages that at most 20 million pairs come out."""
+    return int(min(messages, 20_000_000 / max(fan_out, 1e-9) + 1))
+
+
+def _joined(matcher: Matcher, case: Case, s: Scale, fan_out: float) -> Row:
+    """DuckDB on the same alerts and messages; its counts must equal ours."""
+    some = case.messages.slice(0, min(s.joined, _affordable(s.joined, fan_out)))
+    join = peers.Join(case.alerts(), case.on)
+    assert (join.counts(some) == matcher.count_batch(some)).all()
+    counts = len(some) / cpu_seconds(lambda: join.counts(some), 1)
+    ids = len(some) / cpu_seconds(lambda: join.pairs(some), 1)
+    join.close()
+    return [counts, ids]
+
+
+def _single(matcher: Matcher, case: Case, s: Scale) -> Row:
+    rows = case.messages.slice(0, s.single).to_pylist()
+    matcher.match(rows[0])
+    found = latency(lambda row=row: matcher.match(row) for row in rows)
+    return [1e6 * found.median, 1e6 * found.p99]
+
+
+def _threads(n: int, matcher: Matcher, messages: pa.Table) -> Row:
+    one, two = (
+        len(messages) / wall_seconds(lambda t=t: matcher.count_batch(messages, threads=t), 5)
+        for t in (1, 2)
+    )
+    return [f"{n:,}", one, two, two / one]
+
+
+def _chart(rows: list[Row]) -> Chart:
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in rows:
+        n = float(str(row[0]).replace(",", ""))
+        for label, at in (("Tamis", 3), ("DuckDB", 6)):
+            if row[1] in ("uniform", "Zipf"):
+                lines.setdefault(f"{label}, {row[1]}", []).append((n, float(row[at] or 0)))
+    return Chart("stock", "Stock alerts, counts, one core", "alerts", "messages/s", lines)

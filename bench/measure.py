@@ -1,0 +1,83 @@
+"""Clocks. Work is done once before it is timed, so that nothing is compiled under the clock."""
+
+from __future__ import annotations
+
+import gc
+import importlib.metadata
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+_PACKAGES = ("duckdb", "numba", "numpy", "pyarrow")
+
+
+def cpu_seconds(work: Callable[[], object], repeat: int = 3) -> float:
+    """The median CPU time of one call, threads of this process included.
+
+    CPU time, not wall time: another program on the same machine then disturbs less.
+    """
+    return _median(work, repeat, time.process_time)
+
+
+def wall_seconds(work: Callable[[], object], repeat: int = 3) -> float:
+    """The median time of one call on the wall."""
+    return _median(work, repeat, time.perf_counter)
+
+
+def _median(work: Callable[[], object], repeat: int, clock: Callable[[], float]) -> float:
+    work()
+    return median(_once(work, clock) for _ in range(repeat))
+
+
+def _once(work: Callable[[], object], clock: Callable[[], float]) -> float:
+    gc.collect()
+    start = clock()
+    work()
+    return clock() - start
+
+
+def timed(work: Callable[[], object]) -> float:
+    """CPU seconds of a single call, for work that is too long to repeat (building)."""
+    return _once(work, time.process_time)
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds for one call among many."""
+
+    median: float
+    p99: float
+    worst: float
+
+
+def latency(calls: Iterable[Callable[[], object]]) -> Latency:
+    """How long each of the calls takes on the wall."""
+    taken = []
+    for call in calls:
+        start = time.perf_counter_ns()
+        call()
+        taken.append(time.perf_counter_ns() - start)
+    seconds = np.array(taken) / 1e9
+    return Latency(*(float(q) for q in np.quantile(seconds, (0.5, 0.99, 1.0))))
+
+
+def resident_bytes() -> int:
+    """Memory of this process that is in RAM now (Linux)."""
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def machine() -> dict[str, object]:
+    """What a reader must know of the machine; nothing that names it."""
+    return {
+        "cpus": os.cpu_count(),
+        "architecture": platform.machine(),
+        "python": platform.python_version(),
+        **{name: importlib.metadata.version(name) for name in _PACKAGES},
+    }
