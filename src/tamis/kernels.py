@@ -11,7 +11,13 @@ import hashlib
 from pathlib import Path
 
 _ROOT = Path(__file__).parent
-_MODULES = ("diagram/kernels.py", "engine/compile.py", "engine/kernels.py", "engine/texts.py")
+_MODULES = (
+    "diagram/kernels.py",
+    "diagram/reference.py",
+    "engine/compile.py",
+    "engine/kernels.py",
+    "engine/texts.py",
+)
 _STAMP = _ROOT / "__pycache__" / "kernels.stamp"
 
 

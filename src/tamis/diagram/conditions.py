@@ -12,7 +12,7 @@ from tamis.diagram.questions import Terms, Vocabulary
 from tamis.diagram.shared import BUDGET, Shared, build, no_knowledge
 from tamis.diagram.variables import Atoms, order
 from tamis.language.tree import Condition
-from tamis.logic import Reducer, Semantics
+from tamis.logic import Formula, Reducer, Semantics
 from tamis.logic.atoms import all_of
 from tamis.schema import Schema
 
@@ -36,11 +36,20 @@ def diagram_of(
 ) -> Diagram:
     """Root i is condition i, requirements included: no attribute is taken for granted."""
     reducer = Reducer(semantics, schema)
+    formulas = [all_of([reducer.adequacy(c), reducer.holds(c)]) for c in conditions]
+    return diagram_of_formulas(formulas, schema, restricting=restricting, budget=budget)
+
+
+def diagram_of_formulas(
+    formulas: Sequence[Formula],
+    schema: Schema | None = None,
+    *,
+    restricting: bool = True,
+    budget: int = BUDGET,
+) -> Diagram:
+    """Root i is formula i."""
     vocabulary = Vocabulary(Terms(schema))
-    programs = [
-        vocabulary.program(all_of([reducer.adequacy(c), reducer.holds(c)]), whole=True)
-        for c in conditions
-    ]
+    programs = [vocabulary.program(formula, whole=True) for formula in formulas]
     asked = np.array([w >> 1 for p in programs for w in p.words if w >= 0], np.int32)
     keys = np.array([k for p in programs for k in p.keys], np.int64)
     atoms, variable = order(vocabulary, asked, keys)

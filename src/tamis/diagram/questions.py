@@ -18,6 +18,7 @@ from tamis.schema import Schema, Type
 
 AMONG = 9  # MEMBER of more than one constant: the key is the pool's number of the tuple
 
+
 def question(term: int, family: int, kind: int) -> int:
     return (term << 8) | (family << 4) | kind
 

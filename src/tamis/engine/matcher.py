@@ -63,6 +63,7 @@ class Matcher:
         self._state = State()
         self._lock = threading.Lock()
         self._local = threading.local()
+        self._known_names: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -212,7 +213,7 @@ class Matcher:
 
     def _matches(self, messages: Messages, threads: int = 1) -> Matches:
         offsets, slots = self._matched(messages, threads)
-        return Matches(offsets, self._id_array(slots))
+        return Matches(offsets, slots, self._names())
 
     def _matched(self, messages: Messages, threads: int = 1) -> tuple[I8, I4]:
         """Offsets and slots: which subscriptions each message matches."""
@@ -290,15 +291,19 @@ class Matcher:
             known[id(segment)] = scratch_for(segment)
         return known[id(segment)]
 
-    def _id_array(self, slots: I4) -> pa.Array:
+    def _names(self) -> pa.Array:
+        """The ids of all slots; integers unless some id is a string."""
         import pyarrow as pa
 
-        wanted, which = np.unique(slots, return_inverse=True)
-        ids = [self._ids[s] for s in wanted.tolist()]
-        if not all(isinstance(i, int) for i in ids):
-            ids = [str(i) for i in ids]
-        kind = pa.int64() if ids and isinstance(ids[0], int) else pa.string()
-        return pa.array(ids, kind).take(pa.array(which.reshape(-1)))
+        known = self._known_names
+        ids = self._ids
+        if known is None or len(known) != len(ids):
+            try:
+                known = pa.array(ids, pa.int64())
+            except (pa.ArrowInvalid, pa.ArrowTypeError):
+                known = pa.array([str(i) for i in ids], pa.string())
+            self._known_names = known
+        return known
 
 
 def scratch_for(segment: Segment) -> Scratch:

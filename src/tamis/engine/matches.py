@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Row i matched the subscriptions `ids[offsets[i]:offsets[i + 1]]`, in the order of adding."""
+    """Row i matched the subscriptions `ids[offsets[i]:offsets[i + 1]]`, in the order of adding.
+
+    `slots` number subscriptions in the order of adding; `names` are the ids of all slots.
+    """
 
     offsets: npt.NDArray[np.int64]
-    ids: pa.Array
+    slots: npt.NDArray[np.int32]
+    names: pa.Array
+
+    @property
+    def ids(self) -> pa.Array:
+        """The ids of all rows, one behind the other."""
+        import pyarrow as pa
+
+        return self.names.take(pa.array(self.slots))
 
     @property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -28,6 +39,7 @@ class Matches:
         return len(self.offsets) - 1
 
     def to_arrow(self) -> pa.LargeListArray:
+        """One list of ids per row."""
         import pyarrow as pa
 
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), self.ids)

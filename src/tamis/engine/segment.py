@@ -108,7 +108,7 @@ def _clusters(
     """Put every subscription into cluster 0 or under its access events."""
     points = _points(atoms)
     chosen = {
-        int(t): _choose(templates.items[t], points, templates, vocabulary)
+        int(t): _choose(templates.items[t], points)
         for t in np.unique(source.template)
     }
     rest: list[I4] = []
@@ -176,29 +176,25 @@ def _point_variables(vocabulary: Vocabulary, atoms: Atoms, v: int) -> list[int]:
 
 
 def _points(atoms: Atoms) -> dict[int, int]:
-    """How many distinct constants the memberships of each (term, family) have."""
-    members = atoms.question[atoms.kind == Kind.MEMBER] >> 4
-    values, counts = np.unique(members, return_counts=True)
-    return dict(zip(values.tolist(), counts.tolist(), strict=True))
+    """How many distinct constants each question has."""
+    asked, counts = np.unique(atoms.question, return_counts=True)
+    return dict(zip(asked.tolist(), counts.tolist(), strict=True))
 
 
-def _choose(
-    template: Template, points: dict[int, int], templates: Templates, vocabulary: Vocabulary
-) -> Choice | None:
+def _choose(template: Template, points: dict[int, int]) -> Choice | None:
     """The most selective way into a condition, if any is selective enough."""
 
+    asked = template.asked
+
     def chance(literal: int) -> float:
-        asked = template.asked[literal]
-        kind = asked & 15
-        if kind in (Kind.MEMBER, AMONG):
-            many = points.get(asked >> 4, 1)
-            return (1.0 if kind == Kind.MEMBER else 4.0) / many if many >= MIN_POINTS else 1.0
-        return 0.02 if kind != Kind.PATTERN else 0.05
+        kind = asked[literal] & 15
+        if kind not in (Kind.MEMBER, AMONG):
+            return 0.02 if points.get(asked[literal], 1) >= MIN_POINTS else 1.0
+        many = points.get(asked[literal] & ~15 | Kind.MEMBER, 1)
+        return (1.0 if kind == Kind.MEMBER else 4.0) / many if many >= MIN_POINTS else 1.0
 
     best = min(template.choices, key=lambda c: sum(map(chance, c)), default=None)
-    if best is None or min(1.0, sum(map(chance, best))) > 0.5 + 0.01 * len(best):
-        return None
-    return best
+    return best if best is not None and max(map(chance, best)) < 0.5 else None
 
 
 def _pairs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,11 +26,24 @@ Choice = tuple[int, ...]  # numbers of literals: one of them must be true
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    words: tuple[int, ...]
+    """Words (as bytes of 32-bit integers, to be small) and the numbers of the required terms."""
+
+    packed: bytes
     required: tuple[int, ...]
-    literals: int
-    choices: tuple[Choice, ...]  # each necessary: where none of its literals is true, no match
-    asked: tuple[int, ...]  # the question of each literal
+
+    @property
+    def words(self) -> tuple[int, ...]:
+        return tuple(array("i", self.packed))
+
+    @property
+    def asked(self) -> tuple[int, ...]:
+        """The question of each literal."""
+        return tuple(word >> 1 for word in self.words if word >= 0)
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """Ways in, each necessary: where none of its literals is true, there is no match."""
+        return _choices(self.words)
 
 
 @dataclass(slots=True)
@@ -37,17 +51,15 @@ class Templates:
     """All templates of a matcher, numbered; append-only."""
 
     items: list[Template] = field(default_factory=list)
-    numbers: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = field(default_factory=dict)
+    numbers: dict[tuple[bytes, tuple[int, ...]], int] = field(default_factory=dict)
     _arrays: tuple[int, I8, I4] | None = None
 
-    def number(self, words: tuple[int, ...], required: tuple[int, ...]) -> int:
-        found = self.numbers.get((words, required))
+    def number(self, packed: bytes, required: tuple[int, ...]) -> int:
+        found = self.numbers.get((packed, required))
         if found is None:
-            asked = tuple(word >> 1 for word in words if word >= 0)
-            item = Template(words, required, len(asked), _choices(words), asked)
             found = len(self.items)
-            self.items.append(item)
-            self.numbers[words, required] = found
+            self.items.append(Template(packed, required))
+            self.numbers[packed, required] = found
         return found
 
     def arrays(self) -> tuple[I8, I4]:
@@ -56,8 +68,8 @@ class Templates:
         if known is None or known[0] != len(self.items):
             items = self.items[: len(self.items)]
             offsets = np.zeros(len(items) + 1, np.int64)
-            np.cumsum([len(t.words) for t in items], out=offsets[1:])
-            words = np.fromiter((w for t in items for w in t.words), np.int32, int(offsets[-1]))
+            np.cumsum([len(t.packed) // 4 for t in items], out=offsets[1:])
+            words = np.frombuffer(b"".join(t.packed for t in items), np.int32)
             self._arrays = known = (len(items), offsets, words)
         return known[1], known[2]
 

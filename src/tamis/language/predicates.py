@@ -59,7 +59,7 @@ def _pattern(term: str, operator: str, constant: str, item: str, bound: str) -> 
 _CONSTANT = rf"(?:{_SINGLE}|{_DOUBLE}|{_NUMBER})"
 TAMIS_PREDICATE = _pattern(
     rf"(?:lower|upper)\s*+\(\s*+{_NAME}\s*+\)|{_NAME}",
-    r"==?|<[=>]?|>=?|!=|(?:NOT\s++)?(?:CONTAINS|LIKE|(?:STARTS|ENDS)\s++WITH)\b",
+    r"==?|<[=>]?|>=?|!=|(?:NOT\s++)?(?:CONTAINS|WITHIN|LIKE|(?:STARTS|ENDS)\s++WITH)\b",
     _CONSTANT,
     _CONSTANT,
     _CONSTANT,

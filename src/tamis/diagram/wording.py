@@ -1,0 +1,160 @@
+"""Variables of a diagram back to atoms, and atoms back to selector text."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import struct
+import sys
+
+from tamis.diagram.conditions import Diagram
+from tamis.diagram.questions import AMONG
+from tamis.language import canonical
+from tamis.language.printer import term_text
+from tamis.language.tree import (
+    Compare,
+    CompareOp,
+    Condition,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Not,
+    Regex,
+    Text,
+    TextOp,
+)
+from tamis.logic import Atom, Family, Kind
+from tamis.logic.atoms import microseconds
+from tamis.logic.numbers import simplest
+from tamis.schema import INT_MAX, INT_MIN, Type
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_NEVER = microseconds(datetime.datetime.max.replace(tzinfo=datetime.UTC)) + 1
+_FAMILIES = {
+    Family.NUMBER: "a number",
+    Family.STRING: "a string",
+    Family.BOOL: "a Boolean",
+    Family.TIMESTAMP: "a timestamp",
+}
+_TEXT_OPS: dict[Kind, TextOp] = {
+    Kind.PREFIX: "STARTS WITH",
+    Kind.SUFFIX: "ENDS WITH",
+    Kind.CONTAINS: "CONTAINS",
+    Kind.WITHIN: "WITHIN",
+}
+# What logic.patterns.like_regex writes: % as (?:.*), _ as ., a sign by its code, or itself.
+_LIKE = re.compile(r"\(\?s\)\\A((?:\(\?:\.\*\)|\.|\\x\{[0-9a-f]+\}|[\w ])*)\\z")
+_LIKE_SIGN = re.compile(r"(\(\?:\.\*\))|(\.)|\\x\{([0-9a-f]+)\}|([\w ])")
+
+
+def atom_of(diagram: Diagram, variable: int) -> Atom:
+    """The atom that variable `variable` stands for."""
+    question, key = int(diagram.atoms.question[variable]), int(diagram.atoms.key[variable])
+    term, family, kind = question >> 8, Family((question >> 4) & 15), question & 15
+    asked = diagram.vocabulary.terms.terms[term]
+    if kind == AMONG:
+        return Atom(asked, Kind.MEMBER, family, diagram.vocabulary.pool.values[key])
+    if kind < Kind.BELOW:
+        return Atom(asked, Kind(kind), family)
+    constant = _constant(diagram, term, family, key)
+    return Atom(asked, Kind(kind), family, (constant,) if kind == Kind.MEMBER else constant)
+
+
+def atom_text(diagram: Diagram, variable: int) -> str:
+    """The atom as selector text: `price < 1500`, `company CONTAINS 'IBM'`.
+
+    That a value is of some type is nothing that a selector can ask; it reads `x is a number`.
+    """
+    return text_of(atom_of(diagram, variable))
+
+
+def text_of(atom: Atom) -> str:
+    if atom.kind is Kind.TYPED:
+        return f"{canonical(atom.term)} is {_FAMILIES[atom.family]}"
+    return canonical(condition_of(atom))
+
+
+def condition_of(atom: Atom) -> Condition:
+    """A condition that is true just where the atom holds (not for TYPED)."""
+    term, constant = atom.term, atom.constant
+    if isinstance(term, Compare | Text):
+        assert isinstance(constant, tuple)
+        return term if constant[0] else Not(term)
+    match atom.kind:
+        case Kind.DEFINED:
+            return Not(IsNull(term))
+        case Kind.BELOW:
+            op, bound = _bound(atom)
+            return Compare(term, op, bound)
+        case Kind.MEMBER:
+            assert isinstance(constant, tuple)
+            values = tuple(_literal(atom.family, c) for c in constant)
+            return Compare(term, "=", values[0]) if len(values) == 1 else In(term, values)
+        case Kind.PATTERN:
+            return _like(atom) or Regex(term, str(constant))
+    return Text(term, _TEXT_OPS[atom.kind], Literal.of(str(constant)))
+
+
+def _constant(diagram: Diagram, term: int, family: Family, key: int) -> bool | int | float | str:
+    """The constant that Vocabulary.key made `key` of."""
+    terms = diagram.vocabulary.terms
+    if not terms.direct(term, family):
+        return diagram.vocabulary.pool.values[key]  # type: ignore[no-any-return]
+    if terms.types[term] is Type.DOUBLE:
+        return simplest(_double(key))
+    return bool(key) if family is Family.BOOL else key
+
+
+def _double(key: int) -> float:
+    """The inverse of questions.double_key."""
+    bits = key if key >= 0 else key ^ 0x7FFFFFFFFFFFFFFF
+    number: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return number
+
+
+def _bound(atom: Atom) -> tuple[CompareOp, Literal]:
+    """`< c`, or `<=` its predecessor where that is the simpler constant."""
+    bound = atom.constant
+    if isinstance(bound, str):
+        return ("<=", Literal.of(bound[:-1])) if bound.endswith("\0") else ("<", Literal.of(bound))
+    assert isinstance(bound, int | float)
+    if bound == math.inf:  # no selector can say it
+        return "<=", Literal.of(sys.float_info.max)
+    below = _literal(atom.family, bound)
+    if atom.family is Family.NUMBER and isinstance(bound, int):
+        return "<", below
+    before = math.nextafter(bound, -math.inf) if isinstance(bound, float) else bound - 1
+    up_to = _literal(atom.family, simplest(before))
+    shorter = bound == _NEVER or len(term_text(up_to)) < len(term_text(below))
+    return ("<=", up_to) if shorter else ("<", below)
+
+
+def _literal(family: Family, constant: object) -> Literal:
+    if family is Family.TIMESTAMP:
+        assert isinstance(constant, int)
+        moment = _EPOCH + datetime.timedelta(microseconds=min(constant, _NEVER - 1))
+        return Literal(Type.TIMESTAMP, moment)
+    if isinstance(constant, int) and not INT_MIN <= constant <= INT_MAX:
+        constant = float(constant)
+    return Literal.of(constant)  # type: ignore[arg-type]
+
+
+def _like(atom: Atom) -> Like | None:
+    """The LIKE that a pattern was made of, if it was."""
+    found = _LIKE.fullmatch(str(atom.constant))
+    if found is None or isinstance(atom.term, Compare | Text):
+        return None
+    signs = [
+        (many or one, plain or (chr(int(code, 16)) if code else ""))
+        for many, one, code, plain in _LIKE_SIGN.findall(found[1])
+    ]
+    escape = "!" if any(sign and sign in "%_!" for _, sign in signs) else None
+    return Like(atom.term, "".join(_like_sign(wild, sign) for wild, sign in signs), escape)
+
+
+def _like_sign(wild: str, sign: str) -> str:
+    if wild:
+        return "_" if wild == "." else "%"
+    return "!" + sign if sign in "%_!" else sign
