@@ -25,7 +25,7 @@ def eval_bdd(shared: Shared, truth: U1) -> U1:
 
     The value of condition i is that of node shared.roots[i] (Proposition 10).
     """
-    return _eval_bdd(shared.test, shared.low, shared.high, shared.atoms, _checked(shared, truth))  # type: ignore[no-any-return]
+    return _eval_bdd(shared.test, shared.low, shared.high, shared.atoms, _checked(shared, truth))
 
 
 def mv_eval_bdd(shared: Shared, truth: U1) -> U1:
@@ -36,7 +36,7 @@ def mv_eval_bdd(shared: Shared, truth: U1) -> U1:
     its root: diagrams built with semantics="strict" ask for all of them, other diagrams may
     have lost some (`price < 1000 OR price > 500` is restricted to TRUE).
     """
-    return _mv_eval_bdd(shared.test, shared.low, shared.high, shared.atoms, _checked(shared, truth))  # type: ignore[no-any-return]
+    return _mv_eval_bdd(shared.test, shared.low, shared.high, shared.atoms, _checked(shared, truth))
 
 
 def truths_of(
