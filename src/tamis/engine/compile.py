@@ -244,3 +244,20 @@ def clusters(
         for i in range(count):
             place[used[i]] = -1
     return pair_at.size - 1
+
+
+@njit(cache=True, nogil=True)
+def gate_masks(clusters, need_mask, place, mask):
+    """mask[n]: the columns that every message must define to whom node n of cluster 0 matters.
+
+    That is what all roots above it require; so a node's mask is within those of its parents.
+    """
+    mask[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
+    for r in range(clusters.starts[1, ROOT]):
+        n = clusters.root[r, 0] - place
+        if n >= 0:
+            mask[n] &= need_mask[clusters.need[clusters.root[r, 2]]]
+    for n in range(mask.size - 1, -1, -1):
+        for child in (clusters.low[n], clusters.high[n], clusters.test[n]):
+            if child >= place:
+                mask[child - place] &= mask[n]

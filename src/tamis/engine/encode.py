@@ -13,7 +13,7 @@ from tamis.diagram.kernels import HIGHEST
 from tamis.engine.columns import AnyColumn, Column, Mixed, from_values
 from tamis.engine.index import Index, Points, TermIndex
 from tamis.engine.kernels import merge_events
-from tamis.engine.layout import I4, I8, U1, Block
+from tamis.engine.layout import I4, I8, U1, U8, Block
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of, plain
 from tamis.logic.numbers import double_at_least
@@ -39,7 +39,15 @@ def encode(index: Index, length: int, column_of: Callable[[Derived], AnyColumn])
         for part, where in _parts(column):
             _encode(term, part, where, keys, flags[i], features)
     offsets, events = _merged(features, length)
-    return Block(keys, flags, offsets, events)
+    return Block(keys, flags, offsets, events, _defined(flags))
+
+
+def _defined(flags: U1) -> U8:
+    """The defined columns of each message as bits; columns beyond 64 have none."""
+    defined = np.zeros(flags.shape[1], np.uint64)
+    for c in range(min(64, len(flags))):
+        defined |= (flags[c] & 1).astype(np.uint64) << np.uint64(c)
+    return defined
 
 
 def _parts(column: AnyColumn) -> list[tuple[Column, I8 | None]]:

@@ -192,6 +192,213 @@ def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch
             planes[:] = _ZERO
 
 
+# --- wide blocks: cluster 0 --------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _places_wide(clusters, requirements, block, chosen, scratch):
+    """Fill the places of cluster 0 before its nodes, for at most 64 * WIDE messages."""
+    end = clusters.starts[1]
+    value = scratch.wide
+    value[0, :], value[1, :] = _ZERO, _ONES
+    place = 2
+    for g in range(end[GROUP]):
+        column, first, count = clusters.group[g, 0], clusters.group[g, 1], clusters.group[g, 2]
+        value[place : place + count] = _ZERO
+        for j in range(chosen.size):
+            r = _rank(clusters.threshold, first, count, block.keys[column, chosen[j]])
+            if r < count:
+                value[place + r, j >> 6] |= _ONE << np.uint64(j & 63)
+        for i in range(1, count):
+            for w in range(WIDE):
+                value[place + i, w] |= value[place + i - 1, w]
+        place += count
+    if end[EVENT] > 0:
+        for j in range(chosen.size):
+            bit = _ONE << np.uint64(j & 63)
+            for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
+                scratch.event[block.events[i], j >> 6] |= bit
+        for i in range(end[EVENT]):
+            value[place] = scratch.event[clusters.event[i]]
+            place += 1
+        for j in range(chosen.size):
+            for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
+                scratch.event[block.events[i], :] = _ZERO
+    for f in range(end[FLAG]):
+        for w in range(WIDE):
+            part = chosen[64 * w : 64 * w + 64]
+            value[place, w] = _flag_word(block.flags, clusters.flag[f, 0], clusters.flag[f, 1], part)
+        place += 1
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _adequate_wide(clusters, requirements, block, chosen, scratch, active):
+    """Who fulfils each requirement of cluster 0; `active`: somebody does."""
+    columns = block.flags.shape[0]
+    defined = np.zeros((columns, WIDE), np.uint64)
+    for c in range(columns):
+        for w in range(WIDE):
+            defined[c, w] = _flag_word(block.flags, c, 1, chosen[64 * w : 64 * w + 64])
+    everyone = np.zeros(WIDE, np.uint64)
+    for w in range(WIDE):
+        left = min(64, max(0, chosen.size - 64 * w))
+        everyone[w] = _ONES if left == 64 else (_ONE << np.uint64(left)) - _ONE
+    for k in range(clusters.starts[1, NEED]):
+        r = clusters.need[k]
+        some = _ZERO
+        for w in range(WIDE):
+            word = everyone[w]
+            for i in range(requirements.offsets[r], requirements.offsets[r + 1]):
+                word &= defined[requirements.columns[i], w]
+            scratch.adequate[k, w] = word
+            some |= word
+        active[k] = some != _ZERO
+
+
+@njit(cache=True, nogil=True)
+def _sweep_wide(clusters, first, last, place, value):
+    """Nodes first to last of cluster 0; node n has place `place` + n."""
+    for n in range(first, last):
+        low, high = value[clusters.low[n]], value[clusters.high[n]]
+        test, out = value[clusters.test[n]], value[place + n]
+        for w in range(WIDE):
+            out[w] = low[w] ^ (test[w] & (low[w] ^ high[w]))
+
+
+@njit(cache=True, nogil=True)
+def _count_wide(words, planes):
+    """Add 8 rows of words to counters that stand upright in `planes` (a tree of full adders)."""
+    for w in range(WIDE):
+        ones, twos, fours = planes[0, w], planes[1, w], planes[2, w]
+        a, b = words[0, w], words[1, w]
+        u = ones ^ a
+        two_a = (ones & a) | (u & b)
+        ones = u ^ b
+        a, b = words[2, w], words[3, w]
+        u = ones ^ a
+        two_b = (ones & a) | (u & b)
+        ones = u ^ b
+        u = twos ^ two_a
+        four_a = (twos & two_a) | (u & two_b)
+        twos = u ^ two_b
+        a, b = words[4, w], words[5, w]
+        u = ones ^ a
+        two_a = (ones & a) | (u & b)
+        ones = u ^ b
+        a, b = words[6, w], words[7, w]
+        u = ones ^ a
+        two_b = (ones & a) | (u & b)
+        ones = u ^ b
+        u = twos ^ two_a
+        four_b = (twos & two_a) | (u & two_b)
+        twos = u ^ two_b
+        u = fours ^ four_a
+        carry = (fours & four_a) | (u & four_b)
+        planes[0, w], planes[1, w], planes[2, w] = ones, twos, u ^ four_b
+        p = 3
+        while carry != _ZERO:
+            u = planes[p, w] & carry
+            planes[p, w] ^= carry
+            carry = u
+            p += 1
+
+
+@njit(cache=True, nogil=True)
+def _transpose(words):
+    """Turn 64 x 64 bits about their diagonal."""
+    mask = np.uint64(0x00000000FFFFFFFF)
+    step = 32
+    while step:
+        k = 0
+        while k < 64:
+            t = ((words[k] >> np.uint64(step)) ^ words[k + step]) & mask
+            words[k] ^= t << np.uint64(step)
+            words[k + step] ^= t
+            k = (k + step + 1) & ~step
+        step >>= 1
+        mask ^= mask << np.uint64(step)
+
+
+@njit(cache=True, nogil=True)
+def _emit_wide(rows, group, size, chosen, slots, output):
+    """Write the results of up to 64 subscriptions (rows of words) message by message."""
+    words = np.empty(64, np.uint64)
+    for w in range(WIDE):
+        if 64 * w >= chosen.size:
+            break
+        for i in range(64):
+            words[i] = rows[i, w] if i < size else _ZERO
+        _transpose(words)
+        for j in range(min(64, chosen.size - 64 * w)):
+            word = words[j]
+            m = chosen[64 * w + j]
+            at = output.counts[m]
+            base = 0
+            while word != _ZERO:
+                byte = np.int64(word & np.uint64(255))
+                for b in range(_BITS[byte]):
+                    output.out[at] = slots[group[base + _BIT_AT[byte, b]]]
+                    at += 1
+                word >>= np.uint64(8)
+                base += 8
+            output.counts[m] = at
+
+
+@njit(cache=True, nogil=True)
+def _roots_wide(clusters, chosen, slots, alive, scratch, active, output, mode):
+    """Collect the roots of cluster 0 in groups, and count or write them."""
+    rows = np.zeros((64, WIDE), np.uint64)
+    group = np.empty(64, np.int64)
+    planes = np.zeros((_PLANES, WIDE), np.uint64)
+    size = 0
+    full = 8 if mode == COUNT else 64
+    for r in range(clusters.starts[1, ROOT]):
+        s, need = clusters.root[r, 1], clusters.root[r, 2]
+        if not (active[need] and alive[s]):
+            continue
+        value, adequate = scratch.wide[clusters.root[r, 0]], scratch.adequate[need]
+        if mode == BITMAP:
+            for w in range(WIDE):
+                _emit(value[w] & adequate[w], chosen, 64 * w, s, 0, output, BITMAP)
+            continue
+        for w in range(WIDE):
+            rows[size, w] = value[w] & adequate[w]
+        group[size] = s
+        size += 1
+        if size == full:
+            if mode == COUNT:
+                _count_wide(rows, planes)
+            else:
+                _emit_wide(rows, group, size, chosen, slots, output)
+            size = 0
+    if mode == COUNT:
+        rows[size:8] = _ZERO
+        _count_wide(rows, planes)
+        for w in range(WIDE):
+            if 64 * w < chosen.size:
+                _counted(planes[:, w].copy(), chosen, 64 * w, output.counts)
+    elif size:
+        _emit_wide(rows, group, size, chosen, slots, output)
+
+
+@njit(cache=True, nogil=True)
+def _run_wide(clusters, gates, requirements, block, chosen, slots, alive, scratch, output, mode):
+    """Cluster 0 for all messages. Runs of nodes that no message of a block needs are skipped."""
+    active = np.zeros(clusters.starts[1, NEED] + 1, np.bool_)
+    for first in range(0, chosen.size, 64 * WIDE):
+        part = chosen[first : first + 64 * WIDE]
+        place = _places_wide(clusters, requirements, block, part, scratch)
+        _adequate_wide(clusters, requirements, block, part, scratch, active)
+        present = _ZERO
+        for j in range(part.size):
+            present |= block.defined[part[j]]
+        for g in range(gates.mask.size):
+            if gates.mask[g] & ~present == _ZERO:
+                _sweep_wide(clusters, gates.start[g], gates.start[g + 1], place, scratch.wide)
+        _roots_wide(clusters, part, slots, alive, scratch, active, output, mode)
+
+
 @njit(cache=True, nogil=True)
 def _touch(access, block, first, last, scratch, touched):
     """Count the messages of every cluster that an event of theirs touches; how many clusters."""
@@ -237,13 +444,24 @@ def _gather(access, block, first, last, scratch, touched, starts):
 
 
 @njit(cache=True, nogil=True)
-def run(clusters, requirements, access, block, first, last, slots, alive, scratch, output, mode):
-    """Match messages first to last against every cluster that they are relevant to."""
+def run(clusters, gates, links, block, first, last, alive, scratch, output, mode):
+    """Match messages first to last against every cluster that they are relevant to.
+
+    links: (requirements, access, slot of each subscription).
+    """
+    requirements, access, slots = links
     if clusters.starts[1, ROOT] > 0:
         everyone = np.arange(first, last).astype(np.int32)
-        _run_cluster(
-            clusters, 0, requirements, block, everyone, slots, alive, scratch, output, mode
-        )
+        if everyone.size <= 64:
+            _run_cluster(
+                clusters, 0, requirements, block, everyone, slots, alive, scratch, output, mode
+            )
+        else:
+            if gates.mask.size > 1:
+                everyone = everyone[np.argsort(block.defined[first:last], kind="mergesort")]
+            _run_wide(
+                clusters, gates, requirements, block, everyone, slots, alive, scratch, output, mode
+            )
     if clusters.starts.shape[0] > 2:
         touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
         count = _touch(access, block, first, last, scratch, touched)

@@ -67,3 +67,14 @@ class Block(NamedTuple):
     flags: U1  # column x message: bit 0 defined, bit 1 + family
     offsets: I8  # message -> its events
     events: I4
+    defined: U8  # message -> bit c: column c (of the first 64) is defined
+
+
+class Gates(NamedTuple):
+    """Runs of nodes of cluster 0 that matter only to messages that define the columns of a mask.
+
+    Nodes start[g] to start[g + 1] have mask[g]; the nodes that they look at have smaller masks.
+    """
+
+    mask: U8
+    start: I8

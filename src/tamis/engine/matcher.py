@@ -14,7 +14,7 @@ from tamis.engine.batch import Messages, from_mappings, from_table
 from tamis.engine.encode import encode
 from tamis.engine.intake import Dialect, Intake
 from tamis.engine.kernels import BITMAP, COUNT, FILL, Output, Scratch, WIDE, run, sort_rows
-from tamis.engine.layout import I4, I8, NODE, ROOT, U1, U8, Block
+from tamis.engine.layout import EVENT, FLAG, I4, I8, NEED, NODE, THRESHOLD, U1, U8, Block
 from tamis.engine.matches import Matches
 from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.errors import SelectorError, SubscriptionError
@@ -266,30 +266,22 @@ class Matcher:
     def _run(
         self, segment: Segment, alive: U1, block: Block, first: int, last: int, output: Output, mode: int
     ) -> None:
-        run(
-            segment.clusters,
-            segment.requirements,
-            segment.access,
-            block,
-            first,
-            last,
-            segment.source.slot,
-            alive,
-            self._scratch(segment),
-            output,
-            mode,
-        )
+        links = (segment.requirements, segment.access, segment.source.slot)
+        scratch = self._scratch(segment, wide=last - first > 64)
+        run(segment.clusters, segment.gates, links, block, first, last, alive, scratch, output, mode)
 
-    def _scratch(self, segment: Segment) -> Scratch:
+    def _scratch(self, segment: Segment, wide: bool) -> Scratch:
         """This thread's working memory, large enough for the segment."""
-        known: dict[int, Scratch] | None = getattr(self._local, "scratch", None)
+        known: dict[tuple[int, bool], tuple[Segment, Scratch]] | None
+        known = getattr(self._local, "scratch", None)
         if known is None:
             known = self._local.scratch = {}
-        if id(segment) not in known:
+        key = id(segment), wide
+        if key not in known or known[key][0] is not segment:
             if len(known) > 64:
                 known.clear()
-            known[id(segment)] = scratch_for(segment)
-        return known[id(segment)]
+            known[key] = segment, scratch_for(segment, wide)
+        return known[key][1]
 
     def _names(self) -> pa.Array:
         """The ids of all slots; integers unless some id is a string."""
@@ -306,16 +298,14 @@ class Matcher:
         return known
 
 
-def scratch_for(segment: Segment) -> Scratch:
-    clusters = segment.clusters
-    sizes = np.diff(clusters.starts, axis=0)
-    places = int((sizes.sum(axis=1) - sizes[:, ROOT]).max(initial=0)) + 2
-    needs = int(sizes[:, 4].max(initial=0)) + 1
+def scratch_for(segment: Segment, wide: bool) -> Scratch:
+    sizes = np.diff(segment.clusters.starts, axis=0)
+    places = sizes[:, [THRESHOLD, EVENT, FLAG, NODE]].sum(axis=1) + 2
     return Scratch(
         np.zeros((max(segment.index.events, 1), WIDE), np.uint64),
-        np.empty(places, np.uint64),
-        np.empty((1, WIDE), np.uint64),
-        np.empty((needs, WIDE), np.uint64),
+        np.empty(int(places.max()), np.uint64),
+        np.empty((int(places[0]) if wide else 1, WIDE), np.uint64),
+        np.empty((int(sizes[:, NEED].max()) + 1, WIDE), np.uint64),
         np.zeros(len(sizes), np.int32),
         np.zeros(len(sizes), np.int32),
     )

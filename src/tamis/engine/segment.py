@@ -21,6 +21,7 @@ from tamis.engine.layout import (
     THRESHOLD,
     Access,
     Clusters,
+    Gates,
     Requirements,
 )
 from tamis.diagram.questions import AMONG, Vocabulary, question
@@ -51,6 +52,7 @@ class Segment:
     access: Access
     requirements: Requirements
     index: Index
+    gates: Gates
 
     def __len__(self) -> int:
         return len(self.source)
@@ -75,7 +77,38 @@ def compile_segment(
     asked_of = (atoms.question, index.threshold, index.place)
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
-    return Segment(source, compiled, access, requirements, index)
+    compiled, gates = _gated(compiled, requirements)
+    return Segment(source, compiled, access, requirements, index, gates)
+
+
+def _gated(clusters: Clusters, requirements: Requirements) -> tuple[Clusters, Gates]:
+    """Order the nodes of cluster 0 by what they require, so that runs of them can be skipped."""
+    count = int(clusters.starts[1, NODE])
+    place = 2 + int(clusters.starts[1, [THRESHOLD, EVENT, FLAG]].sum())
+    bits = np.where(
+        requirements.columns < 64, np.uint64(1) << requirements.columns.astype(np.uint64), np.uint64(0)
+    )
+    need_mask = np.array(
+        [
+            np.bitwise_or.reduce(bits[a:b], initial=np.uint64(0))
+            for a, b in zip(requirements.offsets, requirements.offsets[1:], strict=False)
+        ],
+        np.uint64,
+    )
+    mask = np.empty(count, np.uint64)
+    kernels.gate_masks(clusters, need_mask, place, mask)
+    order = np.lexsort((np.arange(count), mask, np.bitwise_count(mask)))
+    number = np.empty(place + count, np.int32)
+    number[:place] = np.arange(place)
+    number[place + order] = place + np.arange(count)
+    for name in ("test", "low", "high"):
+        array = getattr(clusters, name)
+        array[:count] = number[array[:count][order]]
+    roots = clusters.root[: clusters.starts[1, ROOT], 0]
+    roots[:] = number[roots]
+    ordered = mask[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] + np.uint64(1)))
+    return clusters, Gates(ordered[starts], np.append(starts, count).astype(np.int64))
 
 
 def _requirements(
