@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -23,7 +24,7 @@ def main(*names: Literal[tuple(EXPERIMENTS)], quick: bool = False) -> None:
     Results go to bench/results, docs/plots and docs/benchmarks.md. With --quick sizes are small
     and everything goes to out/bench instead: such numbers are for a look, not for the record.
     """
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 140)
     results, plots = (ROOT / "bench/results", ROOT / "docs/plots")
     if quick:
         results = plots = ROOT / "out/bench"

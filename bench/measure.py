@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import importlib.metadata
 import os
@@ -32,11 +33,11 @@ def wall_seconds(work: Callable[[], object], repeat: int = 3) -> float:
 
 def _median(work: Callable[[], object], repeat: int, clock: Callable[[], float]) -> float:
     work()
+    gc.collect()
     return median(_once(work, clock) for _ in range(repeat))
 
 
 def _once(work: Callable[[], object], clock: Callable[[], float]) -> float:
-    gc.collect()
     start = clock()
     work()
     return clock() - start
@@ -44,6 +45,7 @@ def _once(work: Callable[[], object], clock: Callable[[], float]) -> float:
 
 def timed(work: Callable[[], object]) -> float:
     """CPU seconds of a single call, for work that is too long to repeat (building)."""
+    gc.collect()
     return _once(work, time.process_time)
 
 
@@ -68,7 +70,10 @@ def latency(calls: Iterable[Callable[[], object]]) -> Latency:
 
 
 def resident_bytes() -> int:
-    """Memory of this process that is in RAM now (Linux)."""
+    """Memory of this process that is in RAM now (Linux), what was freed not counted."""
+    gc.collect()
+    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc keeps it otherwise
+        trim(0)
     pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 
 import oracle
-from tamis.diagram.conditions import diagram_of
 from tamis.language import Compare, Text, attributes, parse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -250,17 +249,6 @@ def test_printed_diagram_means_what_the_queries_mean():
     for row, expected in zip(table.to_pylist(), oracle_counts(conditions, table), strict=True):
         truth = [oracle.matches(atom, row) for atom in atoms]
         assert sum(walk(shared, root, truth) for root in shared.roots) == expected
-
-
-def test_truths_drive_the_restricted_diagram():
-    conditions = [parse(text) for text in icse.queries(40)]
-    diagram = diagram_of(conditions, icse.SCHEMA, "total")
-    table = icse.messages(20)
-    counts = [
-        sum(walk(diagram.shared, root, truth) for root in diagram.shared.roots)
-        for truth in diagrams.truths(diagram, table)
-    ]
-    assert counts == oracle_counts(conditions, table)
 
 
 def walk(shared, n, truth):

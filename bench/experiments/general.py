@@ -24,7 +24,7 @@ class Scale:
 
 SCALES = {
     "full": Scale((1_000, 3_000, 10_000), 65_536, 500),
-    "quick": Scale((300, 1_000), 8_192, 50),
+    "quick": Scale((50, 150), 8_192, 50),
     "tiny": Scale((10, 20), 128, 5),
 }
 _COLUMNS = (

@@ -14,8 +14,8 @@ from tamis import Matcher
 ABOUT = (
     "Text-heavy rules: 3,000 conditions with 26,000 case-insensitive CONTAINS, STARTS WITH and "
     "ENDS WITH patterns and 200 regexes, one condition of 4,400 atoms and 350,000 characters, one "
-    "that would be 4 * 10^10 terms in disjunctive normal form. Events have 30 attributes, two thirds of them "
-    "undefined; one event in 200 is written so as to satisfy a rule."
+    "that would be 4 * 10^10 terms in disjunctive normal form. Events have 30 attributes, "
+    "two thirds of them undefined; one event in 200 is written so as to satisfy a rule."
 )
 
 

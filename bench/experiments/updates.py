@@ -30,7 +30,7 @@ class Scale:
 
 SCALES = {
     "full": Scale(100_000, 2_000, 4_096),
-    "quick": Scale(20_000, 300, 2_048),
+    "quick": Scale(10_000, 200, 2_048),
     "tiny": Scale(200, 10, 64),
 }
 

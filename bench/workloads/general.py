@@ -28,10 +28,11 @@ _SPAN = 10_000  # integers are in 0.._SPAN, doubles in 0..1
 def conditions(count: int, seed: int = 1) -> list[str]:
     """So many selectors: two in three are one wide disjunction under some conjunction."""
     chance = random.Random(seed)
-    return [_condition(chance) for _ in range(count)]
+    return [condition(chance) for _ in range(count)]
 
 
-def _condition(chance: random.Random) -> str:
+def condition(chance: random.Random) -> str:
+    """One selector."""
     shape = chance.randrange(3)
     if shape == 0:
         return _nested(chance, 4)
