@@ -426,6 +426,50 @@ def test_a_full_disk_is_told(files):
     assert err == b"cannot write: No space left on device\n"
 
 
+# --- draw ----------------------------------------------------------------------
+
+
+def test_draw_writes_mermaid_or_svg_by_name(run, tmp_path):
+    code, out, err = run("draw", ALICE, "-1 < price")
+    assert (code, err) == (0, "")
+    assert out.startswith("flowchart TD\n")
+    assert "company CONTAINS 'IBM'<br/>Q1" in out
+    assert run("draw", ALICE, "-1 < price", "--output", str(tmp_path / "x.mmd")) == (0, "", "")
+    assert (tmp_path / "x.mmd").read_text() == out
+    assert run("draw", ALICE, "--output", str(tmp_path / "x.svg")) == (0, "", "")
+    assert (tmp_path / "x.svg").read_text().startswith("<svg ")
+
+
+def test_draw_restricts_unless_told_otherwise(run):
+    redundant = "n = 10 AND n > 8", "--schema", "n:int"
+    assert "n #60; 9" not in run("draw", *redundant)[1]
+    assert "n #60; 9" in run("draw", *redundant, "--unrestricted")[1]
+
+
+def test_draw_takes_one_selector_from_standard_input(run, monkeypatch):
+    give_input(monkeypatch, b"a = 1\n")
+    assert run("draw", "-")[1] == run("draw", "a = 1")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "draw what?"),
+        (["a = 1", "--bogus"], "draw has no option --bogus"),
+        (["-", "-"], "only one of the SELECTORS"),
+        (["a = 1", "--output", "x.png"], "must end in .svg or .mmd"),
+        (["a = 1", "--output", "/no/where/x.svg"], "cannot write /no/where/x.svg"),
+        (["a ="], "the selector ends too early"),
+        (["a = 1", "--semantics", "total"], "needs a schema"),
+        ([" OR ".join(f"a{i} = 1" for i in range(401))], "401 nodes is too large to be drawn"),
+    ],
+)
+def test_draw_says_what_is_wrong(run, arguments, complaint):
+    code, out, err = run("draw", *arguments)
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
 # --- the documentation ---------------------------------------------------------
 
 
@@ -442,7 +486,7 @@ def test_every_option_is_documented():
     text = (ROOT / "docs" / "commands.md").read_text()
     sections = dict(re.findall(r"^## `tamis (\w+)[^\n]*\n(.*?)(?=^## |\Z)", text, re.M | re.S))
     commands = [name for name in app if not name.startswith("-")]
-    assert sorted(sections) == sorted(commands) == ["check", "explain", "match"]
+    assert sorted(sections) == sorted(commands) == ["check", "draw", "explain", "match"]
     shared = re.search(r"^## Options of all commands\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
     for command in commands:
         options = options_of(command)
@@ -466,4 +510,4 @@ def test_the_examples_in_the_documentation_are_true(run, tmp_path, monkeypatch):
                 _, out, err = run(*arguments)
                 assert out + err == expected, command
                 shown.append(arguments[0])
-    assert sorted(set(shown)) == ["check", "explain", "match"]
+    assert sorted(set(shown)) == ["check", "draw", "explain", "match"]

@@ -140,6 +140,49 @@ def explain(
     print(explain(condition, one_message(text, schema), schema, semantics))
 
 
+@app.command
+def draw(
+    *selectors: Word,
+    output: str = "-",
+    unrestricted: Annotated[bool, Parameter(negative="")] = False,
+    semantics: Semantics = "sql",
+    language: Language = STANDARD,
+) -> None:
+    """Draw the shared decision diagram of the SELECTORS.
+
+    Parameters
+    ----------
+    selectors
+        One selector or more; - reads one from standard input.
+    output
+        A file whose name ends in .svg, or in .mmd for Mermaid; - is Mermaid on standard output.
+    unrestricted
+        Keep tests that earlier tests on the same path decide.
+    semantics
+        What undefined attributes mean.
+    """
+    from tamis.cli.output import whole_file
+    from tamis.diagram.conditions import diagram_of
+    from tamis.diagram.draw import mermaid, svg
+
+    if not selectors:
+        raise InputError("draw what? give one selector or more")
+    for text in selectors:
+        if text.startswith("--"):  # selectors may start with a hyphen, so nobody else refuses it
+            raise InputError(f"draw has no option {text}: see tamis draw --help")
+    if selectors.count("-") > 1:
+        raise InputError("only one of the SELECTORS can be standard input")
+    if output != "-" and not output.endswith((".svg", ".mmd")):
+        raise InputError(f"{output}: the name must end in .svg or .mmd")
+    schema = language.read_schema()
+    need_schema(semantics, schema)
+    conditions = [language.parse(argument(text, "selector"))[0] for text in selectors]
+    diagram = diagram_of(conditions, schema, semantics, restricting=not unrestricted)
+    drawn = svg(diagram) if output.endswith(".svg") else mermaid(diagram)
+    with whole_file(output) as file:
+        file.write(drawn.encode())
+
+
 def _file_text(path: str) -> str:
     try:
         return Path(path).read_text("utf-8-sig")

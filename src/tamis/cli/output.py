@@ -33,7 +33,7 @@ def writer(path: str, format: Format | None, every: bool, ids: pa.DataType) -> I
         format = "parquet" if path.endswith(".parquet") else "jsonl"
     if format == "parquet" and path == "-" and sys.stdout.isatty():
         raise InputError("Parquet is not for a terminal: give --output FILE")
-    with _sink(path) as sink:
+    with whole_file(path) as sink:
         if format == "jsonl":
             yield JsonLines(sink, every, ids)
             return
@@ -45,8 +45,8 @@ def writer(path: str, format: Format | None, every: bool, ids: pa.DataType) -> I
 
 
 @contextmanager
-def _sink(path: str) -> Iterator[IO[bytes]]:
-    """A file appears under its name only when it is whole."""
+def whole_file(path: str) -> Iterator[IO[bytes]]:
+    """The output at `path`; a file appears under its name only when it is whole."""
     if path == "-":
         yield sys.stdout.buffer
         return

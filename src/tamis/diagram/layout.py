@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 GAP = 28.0
 JOINT = 10.0  # the width that a joint takes
@@ -29,13 +30,16 @@ class Layout:
 
 def layout(layers: Mapping[int, int], widths: Mapping[int, float], edges: Sequence[Edge]) -> Layout:
     """Places for nodes with a layer each. An edge leads to a layer with a larger number."""
+    if not layers:
+        return Layout({}, [], 0.0)
     segments = _segments(layers, edges)
     rows = _rows(layers, segments)
     above, below = _neighbours(segments)
+    rank = {place: i / len(row) for row in rows for i, place in enumerate(row)}
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         for row in rows if down else reversed(rows):
-            _sort(row, rows, above if down else below)
+            _sort(row, rank, above if down else below)
     x = _spaced(rows, widths, above, below)
     left = min(x[p] - _width(p, widths) / 2 for p in x)
     x = {p: at - left for p, at in x.items()}
@@ -77,10 +81,10 @@ def _neighbours(segments: Sequence[tuple[Place, Place, int]]) -> tuple[Neighbour
     return above, below
 
 
-def _sort(row: list[Place], rows: list[list[Place]], near: Neighbours) -> None:
-    """Order a row by the mean place of each one's neighbours; who has none stays."""
-    rank = {p: (i + 0.5) / len(other) for other in rows for i, p in enumerate(other)}
+def _sort(row: list[Place], rank: dict[Place, float], near: Neighbours) -> None:
+    """Order a row by the mean rank of each one's neighbours; who has none stays."""
     row.sort(key=lambda p: _mean([rank[q] for q in near[p]]) if p in near else rank[p])
+    rank.update((place, i / len(row)) for i, place in enumerate(row))
 
 
 def _spaced(
@@ -89,11 +93,19 @@ def _spaced(
     x: dict[Place, float] = {}
     for row in rows:
         x.update(zip(row, _apart([0.0] * len(row), row, widths), strict=True))
-    for sweep in range(SWEEPS):
+    for sweep in range(2 * SWEEPS):
         for row in rows if sweep % 2 else reversed(rows):
-            wanted = [_mean([x[q] for q in above.get(p, []) + below.get(p, [])] or [x[p]]) for p in row]
+            wanted = [_wanted(p, above.get(p, []) + below.get(p, []), x) for p in row]
             x.update(zip(row, _apart(wanted, row, widths), strict=True))
     return x
+
+
+def _wanted(place: Place, near: Sequence[Place], x: Mapping[Place, float]) -> float:
+    """The mean of the neighbours. Joints pull joints, so that long edges become straight."""
+    if not near:
+        return x[place]
+    pull = [8 if place[1] >= 0 and p[1] >= 0 else 1 for p in near]
+    return sum(x[p] * w for p, w in zip(near, pull, strict=True)) / sum(pull)
 
 
 def _apart(wanted: list[float], row: list[Place], widths: Mapping[int, float]) -> list[float]:
@@ -103,16 +115,17 @@ def _apart(wanted: list[float], row: list[Place], widths: Mapping[int, float]) -
     order, and give each pool its mean.
     """
     offsets = [0.0]
-    for left, right in zip(row, row[1:], strict=False):
+    for left, right in pairwise(row):
         offsets.append(offsets[-1] + (_width(left, widths) + _width(right, widths)) / 2 + GAP)
-    pools: list[tuple[float, int]] = []
-    for target, offset in zip(wanted, offsets, strict=True):
-        mean, count = target - offset, 1
+    pools: list[tuple[float, int, int]] = []  # mean, weight, members
+    for place, target, offset in zip(row, wanted, offsets, strict=True):
+        mean, weight, members = target - offset, 4 if place[1] >= 0 else 1, 1
         while pools and pools[-1][0] > mean:
-            before, many = pools.pop()
-            mean, count = (mean * count + before * many) / (count + many), count + many
-        pools.append((mean, count))
-    fitted = [mean for mean, count in pools for _ in range(count)]
+            before, heavy, many = pools.pop()
+            mean = (mean * weight + before * heavy) / (weight + heavy)
+            weight, members = weight + heavy, members + many
+        pools.append((mean, weight, members))
+    fitted = [mean for mean, _, members in pools for _ in range(members)]
     return [base + offset for base, offset in zip(fitted, offsets, strict=True)]
 
 

@@ -31,6 +31,7 @@ from tamis.logic.numbers import simplest
 from tamis.schema import INT_MAX, INT_MIN, Type
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_FIRST = microseconds(datetime.datetime.min.replace(tzinfo=datetime.UTC))
 _NEVER = microseconds(datetime.datetime.max.replace(tzinfo=datetime.UTC)) + 1
 _FAMILIES = {
     Family.NUMBER: "a number",
@@ -123,7 +124,7 @@ def _bound(atom: Atom) -> tuple[CompareOp, Literal]:
     if bound == math.inf:  # no selector can say it
         return "<=", Literal.of(sys.float_info.max)
     below = _literal(atom.family, bound)
-    if atom.family is Family.NUMBER and isinstance(bound, int):
+    if isinstance(bound, int) and (atom.family is Family.NUMBER or bound == _FIRST):
         return "<", below
     before = math.nextafter(bound, -math.inf) if isinstance(bound, float) else bound - 1
     up_to = _literal(atom.family, simplest(before))
