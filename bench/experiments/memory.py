@@ -14,7 +14,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bench.measure import resident_bytes
@@ -62,27 +62,28 @@ def _fresh(name: str, count: int, what: str) -> dict[str, float]:
 # --- in the fresh process -----------------------------------------------------
 
 
-def _workload(name: str, count: int) -> tuple[Schema, Iterator[str]]:
+def _workload(name: str, count: int) -> tuple[Schema, Callable[[], Iterator[str]]]:
+    """The texts come when called for; what they are made from is there before and stays."""
     if name == "icse":
         grammar = icse.Grammar(1)
-        return icse.SCHEMA, (grammar.query() for _ in range(count))
+        return icse.SCHEMA, lambda: (grammar.query() for _ in range(count))
     if name == "general":
         chance = random.Random(1)
-        return general.SCHEMA, (general.condition(chance) for _ in range(count))
-    return stock.SCHEMA, stock.alerts(count, zipf=name == "zipf").texts()
+        return general.SCHEMA, lambda: (general.condition(chance) for _ in range(count))
+    return stock.SCHEMA, stock.alerts(count, zipf=name == "zipf").texts
 
 
 def _probe(name: str, count: int, what: str) -> dict[str, float]:
     schema, small = _workload(name, min(count, 200))
-    Matcher(schema).add_many(enumerate(small))
+    Matcher(schema).add_many(enumerate(small()))
     _, texts = _workload(name, count)
     before, start = resident_bytes(), time.process_time()
     kept: object
     if what == "matcher":
         kept = Matcher(schema)
-        kept.add_many(enumerate(texts))
+        kept.add_many(enumerate(texts()))
     else:
-        kept = dict(enumerate(texts))
+        kept = dict(enumerate(texts()))
     seconds = time.process_time() - start
     grown = resident_bytes() - before
     del kept

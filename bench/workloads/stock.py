@@ -36,14 +36,20 @@ class Alerts:
         return len(self.symbol)
 
     def texts(self) -> Iterator[str]:
-        rows = zip(self.symbol.tolist(), self.price.tolist(), self.volume.tolist(), strict=True)
-        return (f"symbol = '{s}' AND price < {p} AND {self.size} > {v}" for s, p, v in rows)
+        for s, p, v in _rows(self.symbol, self.price, self.volume):
+            yield f"symbol = '{s}' AND price < {p} AND {self.size} > {v}"
 
     def table(self) -> pa.Table:
         """The alerts as a join sees them; `id` is the row number."""
         ids = np.arange(len(self))
         columns = {"id": ids, "symbol": self.symbol, "price": self.price, "volume": self.volume}
         return pa.table(columns)
+
+
+def _rows(*columns: np.ndarray) -> Iterator[tuple[object, ...]]:
+    """The rows as Python values, few of them at a time."""
+    for start in range(0, len(columns[0]), 4096):
+        yield from zip(*(c[start : start + 4096].tolist() for c in columns), strict=True)
 
 
 def symbols(count: int) -> np.ndarray:
@@ -95,8 +101,8 @@ class EqualityAlerts:
         return len(self.symbol)
 
     def texts(self) -> Iterator[str]:
-        rows = zip(self.symbol.tolist(), self.venue.tolist(), self.lot.tolist(), strict=True)
-        return (f"symbol = '{s}' AND venue = '{v}' AND lot = {n}" for s, v, n in rows)
+        for s, v, n in _rows(self.symbol, self.venue, self.lot):
+            yield f"symbol = '{s}' AND venue = '{v}' AND lot = {n}"
 
     def table(self) -> pa.Table:
         ids = np.arange(len(self))
