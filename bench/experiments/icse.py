@@ -40,7 +40,7 @@ class Scale:
 SCALES = {
     "full": Scale(icse.SIZES, 7, 65_536, 500, 10),
     "quick": Scale((2_000, 10_000), 1, 16_384, 100, 4),
-    "tiny": Scale((50, 100), 1, 128, 5, 3),
+    "tiny": Scale((50,), 1, 128, 5, 3),
 }
 
 

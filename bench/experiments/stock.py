@@ -32,7 +32,7 @@ class Scale:
 SCALES = {
     "full": Scale((10_000, 100_000, 1_000_000), 262_144, 8_192, 2_000),
     "quick": Scale((10_000, 30_000), 32_768, 2_048, 300),
-    "tiny": Scale((200, 400), 256, 64, 10),
+    "tiny": Scale((200,), 256, 64, 10),
 }
 Row = list[Cell]
 _COLUMNS = (
