@@ -17,6 +17,7 @@ _MODULES = (
     "engine/compile.py",
     "engine/kernels.py",
     "engine/texts.py",
+    "engine/vector.py",
 )
 _STAMP = _ROOT / "__pycache__" / "kernels.stamp"
 

@@ -62,3 +62,23 @@ def test_matcher_agrees_with_the_oracle(semantics: Semantics, typed: bool) -> No
             assert not misfits
             assert matcher.match_batch(batch).to_pylist() == wanted
             assert matcher.count_batch(batch, threads=2).tolist() == [len(w) for w in wanted]
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+def test_wide_blocks_agree_with_the_oracle(semantics: Semantics) -> None:
+    """More than 64 messages go through cluster 0 in wide blocks; a remainder is left over."""
+    rng = random.Random(f"wide {semantics}")
+    for _ in range(2):
+        schema = st.random_schema(rng)
+        conditions = conditions_for(rng, schema, 75)
+        matcher = Matcher(schema, semantics=semantics, lookups=st.LOOKUPS)
+        matcher.add_many((i, canonical(c)) for i, c in enumerate(conditions))
+        messages = good_messages(rng, schema, semantics, 150)
+        wanted = [expected(conditions, m, semantics, schema) for m in messages]
+        batch, _ = to_batch(messages, schema, list(schema), from_value)
+        assert matcher.match_batch(batch).to_pylist() == wanted
+        assert matcher.count_batch(batch).tolist() == [len(w) for w in wanted]
+        ids, bits = matcher.bitmap_batch(batch)
+        for row, id in zip(bits, ids, strict=True):
+            found = [m for m in range(150) if int(row[m // 64]) >> m % 64 & 1]
+            assert found == [m for m, w in enumerate(wanted) if id in w]

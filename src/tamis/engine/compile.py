@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from tamis.diagram.kernels import (
+    FULL,
     HIGHEST,
     LOWEST,
     Nodes,
@@ -14,12 +15,12 @@ from tamis.diagram.kernels import (
     live,
     restrict,
 )
-from tamis.engine.layout import EVENT, FLAG, GROUP, NEED, NODE, ROOT, THRESHOLD
+from tamis.engine.layout import EVENT, FLAG, GROUP, HOIST, NEED, NODE, ROOT, THRESHOLD
 from tamis.logic.atoms import Kind
 
 _BELOW = int(Kind.BELOW)
 _DEFINED = int(Kind.DEFINED)
-_TYPED = int(Kind.TYPED)
+_LARGE = 24  # nodes from which on a shared part is worth a place of its own
 
 
 @njit(cache=True, nogil=True)
@@ -136,26 +137,143 @@ def _used(nodes, mark, atoms, place, used):
 
 
 @njit(cache=True, nogil=True)
-def clusters(
-    nodes, variables, asked, programs, pairs, needs, starts, first, out, budget, stretch
-):
+def _hoisted(nodes, mark, atoms, hoist):
+    """Give every large node with more than one parent a number in `hoist`; how many there are.
+
+    hoist[n] is -1 for the others. Sizes are those of the tree below a node.
+    """
+    size = np.zeros(mark.size, np.int32)
+    parents = np.zeros(mark.size, np.int32)
+    count = 0
+    for n in range(2, mark.size):
+        hoist[n] = -1
+        if mark[n]:
+            low, high = nodes.low[n], nodes.high[n]
+            size[n] = min(1 + size[low] + size[high], _LARGE)
+            parents[low] += 1
+            parents[high] += 1
+            if nodes.test[n] >= atoms:
+                parents[nodes.strata[nodes.test[n] - atoms]] += 2
+    for n in range(2, mark.size):
+        if mark[n] and size[n] >= _LARGE and parents[n] > 1:
+            hoist[n] = count
+            count += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _write_part(nodes, atoms, root, first, place, hoist, base, local, stamp, part, stack, out, at):
+    """Write the nodes below `root`, lowest first, from row `at` of out; the row after the last,
+    or FULL.
+
+    `first` is the place of hoisted node 0, `base` that of the part's own first node.
+    """
+    start = at
+    stack[0] = root
+    depth = 1
+    while depth:
+        n = stack[depth - 1]
+        test = nodes.strata[nodes.test[n] - atoms] if nodes.test[n] >= atoms else np.int32(0)
+        ready = True
+        for child in (nodes.low[n], nodes.high[n], test):
+            if child > 1 and hoist[child] < 0 and stamp[child] != part:
+                stack[depth] = child
+                depth += 1
+                ready = False
+        if not ready:
+            continue
+        depth -= 1
+        if stamp[n] == part:
+            continue
+        if at >= out.shape[0]:
+            return FULL
+        stamp[n] = part
+        local[n] = base + at - start
+        out[at, 0] = _at(test, first, hoist, local) if test else place[nodes.test[n]]
+        out[at, 1] = _at(nodes.low[n], first, hoist, local)
+        out[at, 2] = _at(nodes.high[n], first, hoist, local)
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _at(n, first, hoist, local):
+    """The place of node n."""
+    if n <= 1:
+        return n
+    return first + hoist[n] if hoist[n] >= 0 else local[n]
+
+
+@njit(cache=True, nogil=True)
+def _write_rows(asked, used, place, at, end, out):
+    """Give the used variables places: thresholds, then events, then flags."""
+    question, key, source = asked
+    row = 2
+    column = -1
+    for v in used:
+        if question[v] & 15 == _BELOW:
+            if question[v] >> 4 != column:
+                column = question[v] >> 4
+                g = end[GROUP]
+                out.group[g, 0] = source[v]
+                out.group[g, 1] = end[THRESHOLD] - at[THRESHOLD]
+                out.group[g, 2] = 0
+                end[GROUP] += 1
+            out.group[end[GROUP] - 1, 2] += 1
+            out.threshold[end[THRESHOLD]] = key[v]
+            end[THRESHOLD] += 1
+            place[v] = row
+            row += 1
+    for v in used:
+        if question[v] & 15 > _BELOW:
+            out.event[end[EVENT]] = source[v]
+            end[EVENT] += 1
+            place[v] = row
+            row += 1
+    for v in used:
+        kind = question[v] & 15
+        if kind < _BELOW:
+            out.flag[end[FLAG], 0] = source[v]
+            out.flag[end[FLAG], 1] = 1 if kind == _DEFINED else 2 << ((question[v] >> 4) & 15)
+            end[FLAG] += 1
+            place[v] = row
+            row += 1
+    return row
+
+
+@njit(cache=True, nogil=True)
+def _room(at, count, members, parts, out):
+    """Whether `out` has room for a cluster of so many variables, members and parts."""
+    return (
+        at[GROUP] + count <= out.group.shape[0]
+        and at[THRESHOLD] + count <= out.threshold.size
+        and at[EVENT] + count <= out.event.size
+        and at[FLAG] + count <= out.flag.shape[0]
+        and at[NEED] + members <= out.need.size
+        and at[HOIST] + parts <= out.hoist.size
+        and at[ROOT] + members <= out.root.shape[0]
+    )
+
+
+@njit(cache=True, nogil=True)
+def clusters(nodes, variables, asked, programs, pairs, needs, starts, first, out, budget, stretch):
     """Compile clusters first, first + 1, ... into `out`, and return how many are done.
 
     Where `out` has no room for cluster c it returns c, where `nodes` has none, -c - 1.
-
     asked: (question, key, place in the messages: column or event) of each variable. programs:
-    (offsets, words).
-    pairs: (offsets, subscription, access variable of each cluster). needs: requirement of each
-    subscription.
+    (offsets, words). pairs: (offsets, subscription, access variable of each cluster). needs:
+    requirement of each subscription.
     """
-    question, key, source = asked
     offsets, words = programs
     pair_at, pair_subscription, pair_access = pairs
     atoms = variables.group.size
     place = np.full(max(atoms, 1), -1, np.int32)
     used = np.empty(max(atoms, 1), np.int32)
-    local = np.empty(nodes.test.size, np.int32)
+    capacity = nodes.test.size
+    local, hoist = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+    stamp, stack = np.zeros(capacity, np.int64), np.empty(3 * capacity, np.int32)
     need_place = np.full(needs.max() + 1 if needs.size else 1, -1, np.int32)
+    part = 0
     for c in range(first, pair_at.size - 1):
         members = pair_subscription[pair_at[c] : pair_at[c + 1]]
         total = 0
@@ -167,97 +285,52 @@ def clusters(
             return -c - 1
         mark = live(small, atoms, roots)
         count = _used(small, mark, atoms, place, used)
-        at = starts[c]
-        end = starts[c + 1]
+        hoists = _hoisted(small, mark, atoms, hoist)
+        at, end = starts[c], starts[c + 1]
         end[:] = at
-        fits = (
-            at[GROUP] + count <= out.group.shape[0]
-            and at[THRESHOLD] + count <= out.threshold.size
-            and at[EVENT] + count <= out.event.size
-            and at[FLAG] + count <= out.flag.shape[0]
-            and at[NEED] + members.size <= out.need.size
-            and at[NODE] + mark.size <= out.test.size
-            and at[ROOT] + members.size <= out.root.shape[0]
-        )
-        if not fits:
-            for i in range(count):
-                place[used[i]] = -1
-            return c
-        row = 2
-        column = -1
-        for i in range(count):
-            v = used[i]
-            if question[v] & 15 == _BELOW:
-                if question[v] >> 4 != column:
-                    column = question[v] >> 4
-                    g = end[GROUP]
-                    out.group[g, 0] = source[v]
-                    out.group[g, 1] = end[THRESHOLD] - at[THRESHOLD]
-                    out.group[g, 2] = 0
-                    end[GROUP] += 1
-                out.group[end[GROUP] - 1, 2] += 1
-                out.threshold[end[THRESHOLD]] = key[v]
-                end[THRESHOLD] += 1
-                place[v] = row
-                row += 1
-        for i in range(count):
-            v = used[i]
-            kind = question[v] & 15
-            if kind > _BELOW:
-                out.event[end[EVENT]] = source[v]
-                end[EVENT] += 1
-                place[v] = row
-                row += 1
-        for i in range(count):
-            v = used[i]
-            kind = question[v] & 15
-            if kind < _BELOW:
-                out.flag[end[FLAG], 0] = source[v]
-                out.flag[end[FLAG], 1] = 1 if kind == _DEFINED else 2 << ((question[v] >> 4) & 15)
-                end[FLAG] += 1
-                place[v] = row
-                row += 1
-        local[0], local[1] = 0, 1
+        fits = _room(at, count, members.size, hoists, out)
+        if fits:
+            row = _write_rows(asked, used[:count], place, at, end, out)
+            base = row + hoists
         for n in range(2, mark.size):
-            if mark[n]:
-                v = small.test[n]
-                o = end[NODE]
-                out.test[o] = place[v] if v < atoms else local[small.strata[v - atoms]]
-                out.low[o] = local[small.low[n]]
-                out.high[o] = local[small.high[n]]
-                local[n] = row
-                row += 1
-                end[NODE] += 1
+            if fits and mark[n] and hoist[n] >= 0:
+                number = hoist[n]
+                hoist[n] = -1
+                part += 1
+                out.hoist[end[HOIST]] = end[NODE] - at[NODE]
+                end[HOIST] += 1
+                after = _write_part(
+                    small, atoms, n, row, place, hoist, base, local, stamp, part, stack, out.node, end[NODE]
+                )
+                hoist[n] = number
+                fits = after >= 0
+                end[NODE] = after
         for i in range(members.size):
+            if not fits:
+                break
             r = needs[members[i]]
             if need_place[r] < 0:
                 need_place[r] = end[NEED] - at[NEED]
                 out.need[end[NEED]] = r
                 end[NEED] += 1
             o = end[ROOT]
-            out.root[o, 0] = local[roots[i]]
-            out.root[o, 1] = members[i]
-            out.root[o, 2] = need_place[r]
+            out.root[o, 0] = end[NODE] - at[NODE]
+            if roots[i] > 1 and hoist[roots[i]] < 0:
+                part += 1
+                after = _write_part(
+                    small, atoms, roots[i], row, place, hoist, base, local, stamp, part, stack, out.node,
+                    end[NODE],
+                )
+                fits = after >= 0
+                end[NODE] = after
+            out.root[o, 1] = _at(roots[i], row, hoist, local)
+            out.root[o, 2] = members[i]
+            out.root[o, 3] = need_place[r]
             end[ROOT] += 1
         for i in range(at[NEED], end[NEED]):
             need_place[out.need[i]] = -1
         for i in range(count):
             place[used[i]] = -1
+        if not fits:
+            return c
     return pair_at.size - 1
-
-
-@njit(cache=True, nogil=True)
-def gate_masks(clusters, need_mask, place, mask):
-    """mask[n]: the columns that every message must define to whom node n of cluster 0 matters.
-
-    That is what all roots above it require; so a node's mask is within those of its parents.
-    """
-    mask[:] = np.uint64(0xFFFFFFFFFFFFFFFF)
-    for r in range(clusters.starts[1, ROOT]):
-        n = clusters.root[r, 0] - place
-        if n >= 0:
-            mask[n] &= need_mask[clusters.need[clusters.root[r, 2]]]
-    for n in range(mask.size - 1, -1, -1):
-        for child in (clusters.low[n], clusters.high[n], clusters.test[n]):
-            if child >= place:
-                mask[child - place] &= mask[n]

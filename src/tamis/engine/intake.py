@@ -111,7 +111,7 @@ class Intake:
                 return found
         condition = self.condition(selector)
         formula = all_of([self.reducer.adequacy(condition), self.reducer.holds(condition)])
-        program = self.vocabulary.program(formula)
+        program = self.vocabulary.program(formula, whole=self.semantics == "total")
         words = array("i", program.words).tobytes()
         return self.templates.number(words, program.required), program.keys
 
@@ -133,7 +133,7 @@ class Intake:
         return None if joined is None else self._finish(joined, meanings)
 
     def _finish(self, joined: Side, meanings: list[Meaning]) -> tuple[int, tuple[int, ...]]:
-        required = joined.required
+        required = joined.required if self.semantics != "total" else 0
         if self.semantics == "strict":
             for meaning in meanings:
                 required |= meaning.terms

@@ -7,14 +7,28 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from tamis.engine.layout import EVENT, FLAG, GROUP, I4, I8, NEED, NODE, ROOT, THRESHOLD, U1, U8
+from tamis.engine.layout import (
+    EVENT,
+    FLAG,
+    GROUP,
+    HOIST,
+    I4,
+    I8,
+    NEED,
+    NODE,
+    ROOT,
+    THRESHOLD,
+    U1,
+    U8,
+)
+from tamis.engine.vector import WIDE, add8, choose
 
-WIDE = 8  # words of a wide block: one cache line
 COUNT, FILL, BITMAP = 0, 1, 2
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _PLANES = 32
+ROWS = 64 + _PLANES + 1
 
 
 def _byte_bits() -> tuple[U1, U1]:
@@ -45,6 +59,7 @@ class Scratch(NamedTuple):
     value: U8  # place
     wide: U8  # place x WIDE
     adequate: U8  # need x WIDE
+    rows: U8  # 64 + _PLANES + 1 rows: results of a group, counters, carry
     count: I4  # of messages, per cluster
     last: I4  # message that touched the cluster last, per cluster
 
@@ -82,7 +97,7 @@ def _rank(threshold, first, count, key):
 
 @njit(cache=True, nogil=True)
 def _sweep_word(clusters, c, requirements, block, chosen, scratch):
-    """Fill scratch.value with every place of cluster c for at most 64 messages."""
+    """Fill the places of cluster c that its conditions share; the place of their own first node."""
     at, end = clusters.starts[c], clusters.starts[c + 1]
     value = scratch.value
     value[0], value[1] = _ZERO, _ONES
@@ -120,10 +135,33 @@ def _sweep_word(clusters, c, requirements, block, chosen, scratch):
         for i in range(requirements.offsets[r], requirements.offsets[r + 1]):
             word &= _flag_word(block.flags, requirements.columns[i], 1, chosen)
         scratch.adequate[k, 0] = word
-    for n in range(at[NODE], end[NODE]):
-        low = value[clusters.low[n]]
-        value[place] = low ^ (value[clusters.test[n]] & (low ^ value[clusters.high[n]]))
+    for h in range(at[HOIST], end[HOIST]):
+        first = at[NODE] + clusters.hoist[h]
+        last = _part_end(clusters, at, end, h)
+        value[place + h - at[HOIST]] = _part_word(
+            clusters.node, first, last, place + end[HOIST] - at[HOIST], value
+        )
+    return place + end[HOIST] - at[HOIST]
+
+
+@njit(cache=True, nogil=True)
+def _part_end(clusters, at, end, h):
+    """The row after the last node of hoisted part h."""
+    if h + 1 < end[HOIST]:
+        return at[NODE] + clusters.hoist[h + 1]
+    return at[NODE] + clusters.root[at[ROOT], 0] if end[ROOT] > at[ROOT] else end[NODE]
+
+
+@njit(cache=True, nogil=True)
+def _part_word(node, first, last, place, value):
+    """Evaluate nodes first to last into places from `place` on; the last one's word."""
+    word = _ZERO
+    for n in range(first, last):
+        low = value[node[n, 1]]
+        word = low ^ (value[node[n, 0]] & (low ^ value[node[n, 2]]))
+        value[place] = word
         place += 1
+    return word
 
 
 @njit(cache=True, nogil=True)
@@ -178,11 +216,17 @@ def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch
     planes = np.zeros(_PLANES, np.uint64)
     for first in range(0, chosen.size, 64):
         part = chosen[first : first + 64]
-        _sweep_word(clusters, c, requirements, block, part, scratch)
-        for r in range(clusters.starts[c, ROOT], clusters.starts[c + 1, ROOT]):
-            s = clusters.root[r, 1]
-            word = scratch.value[clusters.root[r, 0]] & scratch.adequate[clusters.root[r, 2], 0]
-            if word != _ZERO and alive[s]:
+        place = _sweep_word(clusters, c, requirements, block, part, scratch)
+        at, end = clusters.starts[c], clusters.starts[c + 1]
+        for r in range(at[ROOT], end[ROOT]):
+            adequate = scratch.adequate[clusters.root[r, 3], 0]
+            s = clusters.root[r, 2]
+            if adequate == _ZERO or not alive[s]:
+                continue
+            last = at[NODE] + clusters.root[r + 1, 0] if r + 1 < end[ROOT] else end[NODE]
+            _part_word(clusters.node, at[NODE] + clusters.root[r, 0], last, place, scratch.value)
+            word = scratch.value[clusters.root[r, 1]] & adequate
+            if word != _ZERO:
                 if mode == COUNT:
                     _add(planes, word)
                 else:
@@ -257,51 +301,27 @@ def _adequate_wide(clusters, requirements, block, chosen, scratch, active):
 
 
 @njit(cache=True, nogil=True)
-def _sweep_wide(clusters, first, last, place, value):
-    """Nodes first to last of cluster 0; node n has place `place` + n."""
+def _part_wide(node, first, last, place, value):
+    """Evaluate nodes first to last into places from `place` on."""
+    out = np.uint64(place)
     for n in range(first, last):
-        low, high = value[clusters.low[n]], value[clusters.high[n]]
-        test, out = value[clusters.test[n]], value[place + n]
-        for w in range(WIDE):
-            out[w] = low[w] ^ (test[w] & (low[w] ^ high[w]))
+        choose(value, np.uint64(node[n, 0]), np.uint64(node[n, 1]), np.uint64(node[n, 2]), out)
+        out += _ONE
 
 
 @njit(cache=True, nogil=True)
-def _count_wide(words, planes):
-    """Add 8 rows of words to counters that stand upright in `planes` (a tree of full adders)."""
-    for w in range(WIDE):
-        ones, twos, fours = planes[0, w], planes[1, w], planes[2, w]
-        a, b = words[0, w], words[1, w]
-        u = ones ^ a
-        two_a = (ones & a) | (u & b)
-        ones = u ^ b
-        a, b = words[2, w], words[3, w]
-        u = ones ^ a
-        two_b = (ones & a) | (u & b)
-        ones = u ^ b
-        u = twos ^ two_a
-        four_a = (twos & two_a) | (u & two_b)
-        twos = u ^ two_b
-        a, b = words[4, w], words[5, w]
-        u = ones ^ a
-        two_a = (ones & a) | (u & b)
-        ones = u ^ b
-        a, b = words[6, w], words[7, w]
-        u = ones ^ a
-        two_b = (ones & a) | (u & b)
-        ones = u ^ b
-        u = twos ^ two_a
-        four_b = (twos & two_a) | (u & two_b)
-        twos = u ^ two_b
-        u = fours ^ four_a
-        carry = (fours & four_a) | (u & four_b)
-        planes[0, w], planes[1, w], planes[2, w] = ones, twos, u ^ four_b
-        p = 3
-        while carry != _ZERO:
-            u = planes[p, w] & carry
-            planes[p, w] ^= carry
-            carry = u
-            p += 1
+def _count_wide(rows, planes, carry):
+    """Add 8 rows of words to counters that stand upright in `planes`."""
+    add8(rows, planes, carry)
+    for p in range(3, _PLANES):
+        some = _ZERO
+        for w in range(WIDE):
+            over = carry[0, w]
+            carry[0, w] = planes[p, w] & over
+            planes[p, w] ^= over
+            some |= carry[0, w]
+        if some == _ZERO:
+            break
 
 
 @njit(cache=True, nogil=True)
@@ -346,18 +366,21 @@ def _emit_wide(rows, group, size, chosen, slots, output):
 
 
 @njit(cache=True, nogil=True)
-def _roots_wide(clusters, chosen, slots, alive, scratch, active, output, mode):
-    """Collect the roots of cluster 0 in groups, and count or write them."""
-    rows = np.zeros((64, WIDE), np.uint64)
+def _roots_wide(clusters, place, chosen, slots, alive, scratch, active, output, mode):
+    """Evaluate the conditions of cluster 0 one by one; count or write them in groups."""
+    rows, planes, carry = scratch.rows[:64], scratch.rows[64 : 64 + _PLANES], scratch.rows[-1:]
+    planes[:] = _ZERO
     group = np.empty(64, np.int64)
-    planes = np.zeros((_PLANES, WIDE), np.uint64)
     size = 0
     full = 8 if mode == COUNT else 64
-    for r in range(clusters.starts[1, ROOT]):
-        s, need = clusters.root[r, 1], clusters.root[r, 2]
+    end = clusters.starts[1]
+    for r in range(end[ROOT]):
+        s, need = clusters.root[r, 2], clusters.root[r, 3]
         if not (active[need] and alive[s]):
             continue
-        value, adequate = scratch.wide[clusters.root[r, 0]], scratch.adequate[need]
+        last = np.int64(clusters.root[r + 1, 0]) if r + 1 < end[ROOT] else end[NODE]
+        _part_wide(clusters.node, clusters.root[r, 0], last, place, scratch.wide)
+        value, adequate = scratch.wide[clusters.root[r, 1]], scratch.adequate[need]
         if mode == BITMAP:
             for w in range(WIDE):
                 _emit(value[w] & adequate[w], chosen, 64 * w, s, 0, output, BITMAP)
@@ -368,13 +391,13 @@ def _roots_wide(clusters, chosen, slots, alive, scratch, active, output, mode):
         size += 1
         if size == full:
             if mode == COUNT:
-                _count_wide(rows, planes)
+                _count_wide(rows, planes, carry)
             else:
                 _emit_wide(rows, group, size, chosen, slots, output)
             size = 0
     if mode == COUNT:
         rows[size:8] = _ZERO
-        _count_wide(rows, planes)
+        _count_wide(rows, planes, carry)
         for w in range(WIDE):
             if 64 * w < chosen.size:
                 _counted(planes[:, w].copy(), chosen, 64 * w, output.counts)
@@ -383,20 +406,21 @@ def _roots_wide(clusters, chosen, slots, alive, scratch, active, output, mode):
 
 
 @njit(cache=True, nogil=True)
-def _run_wide(clusters, gates, requirements, block, chosen, slots, alive, scratch, output, mode):
-    """Cluster 0 for all messages. Runs of nodes that no message of a block needs are skipped."""
+def _run_wide(clusters, requirements, block, chosen, slots, alive, scratch, output, mode):
+    """Cluster 0 for all messages; conditions whose requirement no message of a block fulfils
+    cost nothing but a look."""
     active = np.zeros(clusters.starts[1, NEED] + 1, np.bool_)
-    for first in range(0, chosen.size, 64 * WIDE):
-        part = chosen[first : first + 64 * WIDE]
+    at, end = clusters.starts[0], clusters.starts[1]
+    for begin in range(0, chosen.size, 64 * WIDE):
+        part = chosen[begin : begin + 64 * WIDE]
         place = _places_wide(clusters, requirements, block, part, scratch)
         _adequate_wide(clusters, requirements, block, part, scratch, active)
-        present = _ZERO
-        for j in range(part.size):
-            present |= block.defined[part[j]]
-        for g in range(gates.mask.size):
-            if gates.mask[g] & ~present == _ZERO:
-                _sweep_wide(clusters, gates.start[g], gates.start[g + 1], place, scratch.wide)
-        _roots_wide(clusters, part, slots, alive, scratch, active, output, mode)
+        own = place + end[HOIST]
+        for h in range(end[HOIST]):
+            first, last = clusters.hoist[h], _part_end(clusters, at, end, h)
+            _part_wide(clusters.node, first, last, own, scratch.wide)
+            scratch.wide[place + h] = scratch.wide[own + last - first - 1]
+        _roots_wide(clusters, own, part, slots, alive, scratch, active, output, mode)
 
 
 @njit(cache=True, nogil=True)
@@ -444,7 +468,7 @@ def _gather(access, block, first, last, scratch, touched, starts):
 
 
 @njit(cache=True, nogil=True)
-def run(clusters, gates, links, block, first, last, alive, scratch, output, mode):
+def run(clusters, links, block, first, last, alive, scratch, output, mode):
     """Match messages first to last against every cluster that they are relevant to.
 
     links: (requirements, access, slot of each subscription).
@@ -457,10 +481,10 @@ def run(clusters, gates, links, block, first, last, alive, scratch, output, mode
                 clusters, 0, requirements, block, everyone, slots, alive, scratch, output, mode
             )
         else:
-            if gates.mask.size > 1:
+            if clusters.starts[1, NEED] > 1:
                 everyone = everyone[np.argsort(block.defined[first:last], kind="mergesort")]
             _run_wide(
-                clusters, gates, requirements, block, everyone, slots, alive, scratch, output, mode
+                clusters, requirements, block, everyone, slots, alive, scratch, output, mode
             )
     if clusters.starts.shape[0] > 2:
         touched = np.empty(clusters.starts.shape[0] - 2, np.int32)

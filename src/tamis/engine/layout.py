@@ -6,10 +6,14 @@ A cluster evaluates in one array of words, 64 messages to the word. Its places a
     2 ...         thresholds, `value < key`: groups of one column, keys ascending
     ...           events: atoms that a message fires (memberships, texts)
     ...           flags: a column is defined, or of a family
-    ...           nodes (test, low, high), each a choice between earlier places
+    ...           hoisted nodes: large parts that several conditions share
+    ...           the nodes of one condition at a time
 
-and its roots are places. Cluster 0 holds the subscriptions that every message is relevant
-to; the others are touched only by messages that fire one of their access events.
+A node (test, low, high) chooses between earlier places. The nodes of a condition are
+evaluated one after the other into the same few places, so all of it stays in the
+nearest cache; small parts that conditions share are worth less than that (see
+docs/decisions/003). Cluster 0 holds the subscriptions that every message is relevant to;
+the others are touched only by messages that fire one of their access events.
 """
 
 from __future__ import annotations
@@ -37,13 +41,12 @@ class Clusters(NamedTuple):
     event: I4
     flag: I4  # rows (column, bit)
     need: I4  # numbers of requirements
-    test: I4
-    low: I4
-    high: I4
-    root: I4  # rows (place, subscription, need of the cluster)
+    hoist: I4  # first node of each hoisted part, counted from the cluster's first
+    node: I4  # rows (test, low, high)
+    root: I4  # rows (first node, place of the result, subscription, need of the cluster)
 
 
-GROUP, THRESHOLD, EVENT, FLAG, NEED, NODE, ROOT = range(7)
+GROUP, THRESHOLD, EVENT, FLAG, NEED, HOIST, NODE, ROOT = range(8)
 
 
 class Access(NamedTuple):
@@ -69,12 +72,3 @@ class Block(NamedTuple):
     events: I4
     defined: U8  # message -> bit c: column c (of the first 64) is defined
 
-
-class Gates(NamedTuple):
-    """Runs of nodes of cluster 0 that matter only to messages that define the columns of a mask.
-
-    Nodes start[g] to start[g + 1] have mask[g]; the nodes that they look at have smaller masks.
-    """
-
-    mask: U8
-    start: I8

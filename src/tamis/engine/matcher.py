@@ -13,9 +13,10 @@ import numpy as np
 from tamis.engine.batch import Messages, from_mappings, from_table
 from tamis.engine.encode import encode
 from tamis.engine.intake import Dialect, Intake
-from tamis.engine.kernels import BITMAP, COUNT, FILL, Output, Scratch, WIDE, run, sort_rows
-from tamis.engine.layout import EVENT, FLAG, I4, I8, NEED, NODE, THRESHOLD, U1, U8, Block
+from tamis.engine.kernels import BITMAP, COUNT, FILL, ROWS, Output, Scratch, run, sort_rows
+from tamis.engine.layout import EVENT, FLAG, HOIST, I4, I8, NEED, THRESHOLD, U1, U8, Block
 from tamis.engine.matches import Matches
+from tamis.engine.vector import WIDE, aligned
 from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.errors import SelectorError, SubscriptionError
 from tamis.language import Limits
@@ -268,7 +269,7 @@ class Matcher:
     ) -> None:
         links = (segment.requirements, segment.access, segment.source.slot)
         scratch = self._scratch(segment, wide=last - first > 64)
-        run(segment.clusters, segment.gates, links, block, first, last, alive, scratch, output, mode)
+        run(segment.clusters, links, block, first, last, alive, scratch, output, mode)
 
     def _scratch(self, segment: Segment, wide: bool) -> Scratch:
         """This thread's working memory, large enough for the segment."""
@@ -300,12 +301,13 @@ class Matcher:
 
 def scratch_for(segment: Segment, wide: bool) -> Scratch:
     sizes = np.diff(segment.clusters.starts, axis=0)
-    places = sizes[:, [THRESHOLD, EVENT, FLAG, NODE]].sum(axis=1) + 2
+    places = sizes[:, [THRESHOLD, EVENT, FLAG, HOIST]].sum(axis=1) + 2 + segment.longest
     return Scratch(
         np.zeros((max(segment.index.events, 1), WIDE), np.uint64),
         np.empty(int(places.max()), np.uint64),
-        np.empty((int(places[0]) if wide else 1, WIDE), np.uint64),
-        np.empty((int(sizes[:, NEED].max()) + 1, WIDE), np.uint64),
+        aligned(int(places[0]) if wide else 1),
+        aligned(int(sizes[:, NEED].max()) + 1),
+        aligned(ROWS if wide else 1),
         np.zeros(len(sizes), np.int32),
         np.zeros(len(sizes), np.int32),
     )

@@ -13,6 +13,7 @@ from tamis.engine.layout import (
     EVENT,
     FLAG,
     GROUP,
+    HOIST,
     I4,
     I8,
     NEED,
@@ -21,7 +22,6 @@ from tamis.engine.layout import (
     THRESHOLD,
     Access,
     Clusters,
-    Gates,
     Requirements,
 )
 from tamis.diagram.questions import AMONG, Vocabulary, question
@@ -52,7 +52,8 @@ class Segment:
     access: Access
     requirements: Requirements
     index: Index
-    gates: Gates
+
+    longest: int  # nodes of the longest part
 
     def __len__(self) -> int:
         return len(self.source)
@@ -77,38 +78,17 @@ def compile_segment(
     asked_of = (atoms.question, index.threshold, index.place)
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
-    compiled, gates = _gated(compiled, requirements)
-    return Segment(source, compiled, access, requirements, index, gates)
+    return Segment(source, compiled, access, requirements, index, _longest(compiled))
 
 
-def _gated(clusters: Clusters, requirements: Requirements) -> tuple[Clusters, Gates]:
-    """Order the nodes of cluster 0 by what they require, so that runs of them can be skipped."""
-    count = int(clusters.starts[1, NODE])
-    place = 2 + int(clusters.starts[1, [THRESHOLD, EVENT, FLAG]].sum())
-    bits = np.where(
-        requirements.columns < 64, np.uint64(1) << requirements.columns.astype(np.uint64), np.uint64(0)
+def _longest(clusters: Clusters) -> int:
+    """An upper bound of the nodes of any part: the longest run between two starts of parts."""
+    first = np.repeat(clusters.starts[:-1, NODE], np.diff(clusters.starts[:, ROOT]))
+    hoist = np.repeat(clusters.starts[:-1, NODE], np.diff(clusters.starts[:, HOIST]))
+    begins = np.concatenate(
+        [clusters.root[:, 0] + first, clusters.hoist + hoist, clusters.starts[:, NODE]]
     )
-    need_mask = np.array(
-        [
-            np.bitwise_or.reduce(bits[a:b], initial=np.uint64(0))
-            for a, b in zip(requirements.offsets, requirements.offsets[1:], strict=False)
-        ],
-        np.uint64,
-    )
-    mask = np.empty(count, np.uint64)
-    kernels.gate_masks(clusters, need_mask, place, mask)
-    order = np.lexsort((np.arange(count), mask, np.bitwise_count(mask)))
-    number = np.empty(place + count, np.int32)
-    number[:place] = np.arange(place)
-    number[place + order] = place + np.arange(count)
-    for name in ("test", "low", "high"):
-        array = getattr(clusters, name)
-        array[:count] = number[array[:count][order]]
-    roots = clusters.root[: clusters.starts[1, ROOT], 0]
-    roots[:] = number[roots]
-    ordered = mask[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] + np.uint64(1)))
-    return clusters, Gates(ordered[starts], np.append(starts, count).astype(np.int64))
+    return int(np.diff(np.sort(begins)).max(initial=0))
 
 
 def _requirements(
@@ -276,7 +256,7 @@ def _compile(
     budget: int,
 ) -> Clusters:
     count = len(pairs[0]) - 1
-    starts = np.zeros((count + 1, 7), np.int64)
+    starts = np.zeros((count + 1, 8), np.int64)
     words = len(programs[1])
     room = max(1024, words + words // 2)
     out = _empty(starts, room, len(pairs[1]))
@@ -309,9 +289,8 @@ def _empty(starts: I8, room: int, roots: int) -> Clusters:
         np.empty((room, 2), np.int32),
         np.empty(room, np.int32),
         np.empty(room, np.int32),
-        np.empty(room, np.int32),
-        np.empty(room, np.int32),
-        np.empty((max(roots, 1), 3), np.int32),
+        np.empty((2 * room, 3), np.int32),
+        np.empty((max(roots, 1), 4), np.int32),
     )
 
 
@@ -331,8 +310,7 @@ def _trimmed(out: Clusters, starts: I8) -> Clusters:
         out.event[: end[EVENT]].copy(),
         out.flag[: end[FLAG]].copy(),
         out.need[: end[NEED]].copy(),
-        out.test[: end[NODE]].copy(),
-        out.low[: end[NODE]].copy(),
-        out.high[: end[NODE]].copy(),
+        out.hoist[: end[HOIST]].copy(),
+        out.node[: end[NODE]].copy(),
         out.root[: end[ROOT]].copy(),
     )

@@ -1,0 +1,198 @@
+"""The search for a message of which a formula is true, or the proof that there is none.
+
+A path from the root of the restricted diagram to TRUE says what must hold of each term. The
+search follows paths, keeps a value for every term, and turns back where a term has none; the
+values of attributes then make a message, which is checked. Where all paths end in terms that
+provably have no value, no message exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tamis.diagram.candidates import answers, candidates
+from tamis.diagram.conditions import Diagram, diagram_of_formulas
+from tamis.diagram.inverse import Inverse, Known
+from tamis.diagram.wording import atom_of
+from tamis.errors import MessageError, SelectorError
+from tamis.language.tree import Attribute
+from tamis.logic import Atom, Derived, Formula, Lookups, Semantics, finder, satisfied, static_type
+from tamis.schema import Schema, Type
+
+BUILDING = 1 << 16  # steps for the diagram: more than a matcher spends on one condition
+STEPS = 6000  # nodes visited; finding new values for a term counts as ten
+COMPLETIONS = 40  # paths whose derived terms are tried to be solved
+SETTINGS = 300  # assignments tried for one of them
+_FILL: dict[Type, object] = {Type.INT: 1, Type.DOUBLE: 1.0, Type.STRING: "a", Type.BOOL: True}
+
+Message = dict[str, object]
+Literals = tuple[tuple[Atom, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """Where a walk stands: at a node that should become `wanted`, with nodes still to visit."""
+
+    node: int
+    wanted: bool
+    later: tuple[tuple[int, bool], ...]
+    asked: Mapping[Derived, Literals]
+    values: Mapping[Derived, object]
+
+
+@dataclass(slots=True)
+class Search:
+    """One search. After `message`, `sure` tells whether None means that there is no message."""
+
+    formula: Formula
+    schema: Schema | None
+    semantics: Semantics
+    lookups: Lookups
+    sure: bool = True
+    steps: int = STEPS
+    completions: int = COMPLETIONS
+    atoms: dict[int, Atom] = field(default_factory=dict)
+
+    def message(self) -> Message | None:
+        diagram = diagram_of_formulas([self.formula], self.schema, budget=BUILDING)
+        stack = [Path(int(diagram.shared.roots[0]), True, (), {}, {})]
+        while stack:
+            self.steps -= 1
+            if self.steps < 0 or self.completions < 0:
+                self.sure = False
+                return None
+            path = stack.pop()
+            if path.node > 1:
+                stack.extend(self._onward(diagram, path))
+            elif path.node == path.wanted and path.later:
+                (node, wanted), *later = path.later
+                stack.append(Path(node, wanted, tuple(later), path.asked, path.values))
+            elif path.node == path.wanted:
+                found = self._completed(path)
+                if found is not None:
+                    return found
+        return None
+
+    def _onward(self, diagram: Diagram, path: Path) -> Iterator[Path]:
+        """The two ways from a node; the last one is taken first."""
+        shared = diagram.shared
+        test = int(shared.test[path.node])
+        for truth, child in ((False, shared.low), (True, shared.high)):
+            node = int(child[path.node])
+            if node == (not path.wanted):
+                continue
+            if test >= shared.atoms:
+                later = (*path.later, (test - shared.atoms, truth))
+                yield Path(node, path.wanted, later, path.asked, path.values)
+                continue
+            if test not in self.atoms:
+                self.atoms[test] = atom_of(diagram, test)
+            onward = self._told(path, node, self.atoms[test], truth)
+            if onward is not None:
+                yield onward
+
+    def _told(self, path: Path, node: int, atom: Atom, truth: bool) -> Path | None:
+        """The path with one more thing said of a term; None where the term then has no value."""
+        term = atom.term
+        literals = (*path.asked.get(term, ()), (atom, truth))
+        values = path.values
+        if term not in values or atom.holds(values[term]) != truth:
+            self.steps -= 10 + len(literals) // 10
+            found, sure = self._candidates(term, literals)
+            if not found:
+                self.sure &= sure
+                return None
+            values = {**values, term: found[0]}
+        return Path(node, path.wanted, path.later, {**path.asked, term: literals}, values)
+
+    def _candidates(self, term: Derived, literals: Literals) -> tuple[list[object], bool]:
+        line = static_type(term, self.schema)
+        return candidates(literals, line, undefined=self._may_be_undefined(term))
+
+    def _may_be_undefined(self, term: Derived) -> bool:
+        if not isinstance(term, Attribute) or self.schema is None or term.name not in self.schema:
+            return True
+        has_default = self.schema[term.name].default is not None
+        return not (self.semantics == "total" or (self.semantics == "default" and has_default))
+
+    # --- from what is asked to a message -----------------------------------------
+
+    def _completed(self, path: Path) -> Message | None:
+        """A message that goes this path. Derived terms must agree with their attributes."""
+        plain = {term.name: value for term, value in path.values.items() if _is_plain(term)}  # type: ignore[union-attr]
+        derived = [term for term in path.asked if not _is_plain(term)]
+        if not derived:
+            found = self._checked(plain)
+            self.sure &= found is not None
+            return found
+        self.completions -= 1
+        inverse = Inverse(
+            lambda name: self._choices(path, name),
+            lambda name, value: self._fits(path, name, value),
+            self.lookups,
+        )
+        for known in islice(self._settings(inverse, path, derived, {}), SETTINGS):
+            found = self._checked({**plain, **known})
+            if found is not None:
+                return found
+        self.sure = False
+        return None
+
+    def _settings(
+        self, inverse: Inverse, path: Path, derived: list[Derived], known: Known
+    ) -> Iterator[Known]:
+        """Attributes that give all derived terms a value that they may have."""
+        if not derived:
+            yield known
+            return
+        term, *others = derived
+        targets, _ = self._candidates(term, path.asked[term])
+        for target in targets:
+            for more in islice(inverse.settings(term, target, known), SETTINGS):
+                if answers(path.asked[term], inverse.worth(term, more)):
+                    yield from self._settings(inverse, path, others, more)
+
+    def _choices(self, path: Path, name: str) -> list[object]:
+        term = Attribute(name)
+        return self._candidates(term, path.asked.get(term, ()))[0]
+
+    def _fits(self, path: Path, name: str, value: object) -> bool:
+        term = Attribute(name)
+        if value is None and not self._may_be_undefined(term):
+            return False
+        return answers(path.asked.get(term, ()), self._converted(name, value))
+
+    def _converted(self, name: str, value: object) -> object:
+        if self.schema is None or name not in self.schema:
+            return value
+        try:
+            return self.schema.convert(name, value)
+        except MessageError:
+            return None
+
+    def _checked(self, values: Mapping[str, object]) -> Message | None:
+        """The message of these values, if the formula is true of it."""
+        message = {name: value for name, value in values.items() if value is not None}
+        if self.semantics == "total":
+            message = {**self._filling(), **message}
+        try:
+            find = finder(message, self.semantics, self.schema)
+            return message if satisfied(self.formula, find, self.lookups) else None
+        except (MessageError, SelectorError):
+            return None
+
+    def _filling(self) -> Message:
+        """Some value for every attribute of the schema: total messages define them all."""
+        found: Message = {}
+        for name, attribute in (self.schema or {}).items():
+            fill = _FILL.get(attribute.type)
+            found[name] = (
+                candidates((), attribute.type, undefined=False)[0][0] if fill is None else fill
+            )
+        return found
+
+
+def _is_plain(term: Derived) -> bool:
+    return isinstance(term, Attribute)
