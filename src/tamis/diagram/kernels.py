@@ -168,11 +168,14 @@ def stratum(nodes, f, atoms):
 
 @njit(cache=True, nogil=True)
 def combine(nodes, op, f, g, atoms):
-    """f op g; within budget as one diagram, else as a test of two strata."""
+    """f op g; within budget as one diagram, else as a test of two variables: literals and strata."""
     result = apply(nodes, op, f, g)
     if result != OVER:
         return result
-    f, g = stratum(nodes, f, atoms), stratum(nodes, g, atoms)
+    if nodes.low[f] > 1 or nodes.high[f] > 1:
+        f = stratum(nodes, f, atoms)
+    if nodes.low[g] > 1 or nodes.high[g] > 1:
+        g = stratum(nodes, g, atoms)
     if f < 0 or g < 0:
         return np.int32(FULL)
     nodes.count[2] = 8  # enough for two variables, however little is left
@@ -216,6 +219,61 @@ def build_one(nodes, program, stack, atoms, budget):
         stack[depth] = n
         depth += 1
     return stack[0]
+
+
+@njit(cache=True, nogil=True)
+def build_plain(nodes, program, stack, atoms):
+    """The node of one condition in its own shape: about one node per literal, no variable order.
+
+    Each AND or OR is a chain that tests its operands one after the other. Such nodes may be
+    evaluated, but not combined or restricted; no diagram in order ever leads to one.
+    """
+    depth = 0
+    for word in program:
+        if word >= 0:
+            negated = np.int32(word & 1)
+            n = node(nodes, np.int32(word >> 1), negated, np.int32(1 - negated))
+        else:
+            op = (-word - 1) & 1
+            width = (-word - 1) >> 1
+            depth -= width
+            n = _chain(nodes, op, stack[depth : depth + width], atoms)
+        if n < 0:
+            return n
+        stack[depth] = n
+        depth += 1
+    return stack[0]
+
+
+@njit(cache=True, nogil=True)
+def _chain(nodes, op, operands, atoms):
+    result = np.int32(1 - op)
+    begun = -1
+    for i in range(operands.size):  # start with an operand that is no literal: it needs no test
+        if operands[i] > 1 and (nodes.low[operands[i]] > 1 or nodes.high[operands[i]] > 1):
+            begun = i
+            result = operands[i]
+            break
+    for i in range(operands.size):
+        f = operands[i]
+        if i == begun:
+            continue
+        if f <= 1:
+            if f == op:
+                return f
+            continue
+        test, positive = nodes.test[f], nodes.high[f] == 1
+        if nodes.low[f] > 1 or nodes.high[f] > 1:
+            if stratum(nodes, f, atoms) < 0:
+                return np.int32(FULL)
+            test, positive = np.int32(atoms + nodes.stratum[f]), True
+        if positive == (op == AND):
+            result = node(nodes, test, np.int32(op), result)
+        else:
+            result = node(nodes, test, result, np.int32(op))
+        if result < 0:
+            return result
+    return result
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ from tamis.diagram import kernels
 from tamis.diagram.kernels import I4, I8, Nodes, Variables
 
 DEPTH = 1 << 14  # frames of the kernels' stacks: no condition goes deeper
-BUDGET = 4096  # steps that one condition may take beyond 32 per word, before it is stratified
+BUDGET = 512  # steps that one condition may take beyond some per word, before it is stratified
 
 
 @dataclass(frozen=True, slots=True)

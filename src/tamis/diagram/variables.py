@@ -48,12 +48,11 @@ def order(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[Atoms, I4]:
     """The distinct atoms among the literals, in order; and the variable of each literal."""
     question_of, key_of, number = _distinct(asked, keys)
     question_of, key_of, number = _with_points(vocabulary, question_of, key_of, number)
-    low, high = _positions(vocabulary, question_of, key_of)
+    position, low, high = _positions(vocabulary, question_of, key_of)
     group = _groups(vocabulary, question_of)
     kind = question_of & 15
     shape = np.where(kind < Kind.BELOW, 0, np.where(kind <= Kind.MEMBER, 1, 2))
-    boundary = np.where(kind == Kind.BELOW, high, np.where(shape == 1, low, key_of))
-    order = np.lexsort((kind, boundary, shape, group))
+    order = np.lexsort((kind, position, shape, group))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     question_of, key_of = question_of[order], key_of[order]
@@ -92,8 +91,9 @@ def _with_points(
     return asked, keys, again[: len(again) - len(extra)][number]
 
 
-def _positions(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[I8, I8]:
-    """Where each atom is true, as an interval of positions; empty where that is no interval."""
+def _positions(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[I8, I8, I8]:
+    """Where each atom's constant stands in its group, and where the atom is true: an interval of
+    positions, empty where that is no interval or reaches the last number."""
     kind, family = asked & 15, (asked >> 4) & 15
     position = keys.copy()
     ordered = (kind == Kind.BELOW) | (kind == Kind.MEMBER)
@@ -103,11 +103,12 @@ def _positions(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[I8, I8]:
     low = np.zeros(len(asked), np.int64)
     high = np.zeros(len(asked), np.int64)
     below, member, flag = kind == Kind.BELOW, kind == Kind.MEMBER, kind < Kind.BELOW
+    below &= position < HIGHEST
     low[below | flag], high[flag] = _START, HIGHEST
     high[below] = position[below]
     safe = member & (position > _START) & (position < HIGHEST - 1)
     low[safe], high[safe] = position[safe], position[safe] + 1
-    return low, high
+    return position, low, high
 
 
 def _direct(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from tamis.diagram.kernels import (
     LOWEST,
     Nodes,
     build_one,
+    build_plain,
     decided,
     live,
     restrict,
@@ -20,6 +21,8 @@ from tamis.logic.atoms import Kind
 
 _BELOW = int(Kind.BELOW)
 _DEFINED = int(Kind.DEFINED)
+_SEEN = 1 << 30  # taken from a node's stratum number while it is counted
+_BOUND = 512  # words; of a longer condition no diagram is tried
 _LARGE = 24  # nodes from which on a shared part is worth a place of its own
 
 
@@ -110,15 +113,52 @@ def _roots(nodes, variables, offsets, words, members, access, budget, roots):
             reduced = np.empty_like(program)
             assume(program, variables, access, reduced)
             program = reduced
-        steps = budget + 32 * program.size
-        n = build_one(nodes, program, np.empty(program.size + 1, np.int32), atoms, steps)
-        if n >= 0:
-            nodes.count[2] = steps
-            n = restrict(nodes, variables, n)
+        n = _root(nodes, variables, program, atoms, budget)
         if n < 0:
             return False
         roots[i] = n
     return True
+
+
+@njit(cache=True, nogil=True)
+def _root(nodes, variables, program, atoms, budget):
+    """The restricted diagram of a condition; its own shape where the diagram is no smaller."""
+    stack = np.empty(program.size + 1, np.int32)
+    if program.size <= _BOUND:
+        strata = nodes.count[1]
+        n = build_one(nodes, program, stack, atoms, budget + 8 * program.size)
+        if n >= 0 and nodes.count[1] == strata:
+            nodes.count[2] = budget + 8 * program.size
+            n = restrict(nodes, variables, n)
+            if n < 0 or _within(nodes, n, atoms, 8 + 2 * program.size):
+                return n
+    return build_plain(nodes, program, stack, atoms)
+
+
+@njit(cache=True, nogil=True)
+def _within(nodes, root, atoms, limit):
+    """Whether at most `limit` nodes stand below root."""
+    if root <= 1:
+        return True
+    seen = np.empty(limit + 3, np.int32)
+    seen[0] = root
+    count, at = 1, 0
+    while at < count:
+        n = seen[at]
+        at += 1
+        test = nodes.strata[nodes.test[n] - atoms] if nodes.test[n] >= atoms else np.int32(0)
+        for child in (nodes.low[n], nodes.high[n], test):
+            if child > 1 and nodes.stratum[child] > -2:
+                nodes.stratum[child] -= _SEEN
+                seen[count] = child
+                count += 1
+                if count > limit:
+                    break
+        if count > limit:
+            break
+    for i in range(1, count):
+        nodes.stratum[seen[i]] += _SEEN
+    return count <= limit
 
 
 @njit(cache=True, nogil=True)
@@ -153,7 +193,7 @@ def _hoisted(nodes, mark, atoms, hoist):
             parents[low] += 1
             parents[high] += 1
             if nodes.test[n] >= atoms:
-                parents[nodes.strata[nodes.test[n] - atoms]] += 2
+                parents[nodes.strata[nodes.test[n] - atoms]] += 1
     for n in range(2, mark.size):
         if mark[n] and size[n] >= _LARGE and parents[n] > 1:
             hoist[n] = count
