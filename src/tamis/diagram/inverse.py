@@ -22,16 +22,23 @@ GUESSES = 8  # values tried for what nothing is known of
 _KEYS = 2000  # entries of a lookup that are looked at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Inverse:
-    """`choices(name)` are values worth trying for an attribute, `fits` says what it may be."""
+    """`choices(name)` are values worth trying for an attribute, `fits` says what it may be.
+
+    After so many `tries` nothing more is found.
+    """
 
     choices: Callable[[str], Sequence[object]]
     fits: Callable[[str, object], bool]
     lookups: Lookups
+    tries: int
 
     def settings(self, term: Derived, target: object, known: Known) -> Iterator[Known]:
         """`known` with more attributes, such that `term` is likely to be worth `target`."""
+        self.tries -= 1
+        if self.tries < 0:
+            return
         if all(name in known for name in attributes(term)):
             yield known
             return
@@ -68,9 +75,13 @@ class Inverse:
                 for nothing in (None, "a", 0):
                     if self.fits(name, nothing):
                         yield {**known, name: nothing}
+        yield from self._guessed(term, known)
 
     def _guessed(self, term: Derived, known: Known) -> Iterator[Known]:
         """Any values for the attributes of the term."""
+        self.tries -= 1
+        if self.tries < 0:
+            return
         name = next((n for n in attributes(term) if n not in known), None)
         if name is None:
             yield known

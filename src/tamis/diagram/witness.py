@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from tamis.diagram.candidates import answers, candidates
 from tamis.diagram.conditions import Diagram, diagram_of_formulas
@@ -23,8 +22,8 @@ from tamis.schema import Schema, Type
 
 BUILDING = 1 << 16  # steps for the diagram: more than a matcher spends on one condition
 STEPS = 6000  # nodes visited; finding new values for a term counts as ten
-COMPLETIONS = 40  # paths whose derived terms are tried to be solved
-SETTINGS = 300  # assignments tried for one of them
+TRIES = 20_000  # values that derived terms are tried with, in all
+SETTINGS = 2000  # the same for one path
 _FILL: dict[Type, object] = {Type.INT: 1, Type.DOUBLE: 1.0, Type.STRING: "a", Type.BOOL: True}
 
 Message = dict[str, object]
@@ -52,7 +51,7 @@ class Search:
     lookups: Lookups
     sure: bool = True
     steps: int = STEPS
-    completions: int = COMPLETIONS
+    tries: int = TRIES
     atoms: dict[int, Atom] = field(default_factory=dict)
 
     def message(self) -> Message | None:
@@ -60,7 +59,7 @@ class Search:
         stack = [Path(int(diagram.shared.roots[0]), True, (), {}, {})]
         while stack:
             self.steps -= 1
-            if self.steps < 0 or self.completions < 0:
+            if self.steps < 0 or self.tries < 0:
                 self.sure = False
                 return None
             path = stack.pop()
@@ -127,18 +126,18 @@ class Search:
             found = self._checked(plain)
             self.sure &= found is not None
             return found
-        self.completions -= 1
         inverse = Inverse(
             lambda name: self._choices(path, name),
             lambda name, value: self._fits(path, name, value),
             self.lookups,
+            SETTINGS,
         )
-        for known in islice(self._settings(inverse, path, derived, {}), SETTINGS):
-            found = self._checked({**plain, **known})
-            if found is not None:
-                return found
-        self.sure = False
-        return None
+        settings = self._settings(inverse, path, derived, {})
+        tried = (self._checked({**plain, **known}) for known in settings)
+        found = next((message for message in tried if message is not None), None)
+        self.tries -= SETTINGS - inverse.tries
+        self.sure &= found is not None
+        return found
 
     def _settings(
         self, inverse: Inverse, path: Path, derived: list[Derived], known: Known
@@ -148,9 +147,8 @@ class Search:
             yield known
             return
         term, *others = derived
-        targets, _ = self._candidates(term, path.asked[term])
-        for target in targets:
-            for more in islice(inverse.settings(term, target, known), SETTINGS):
+        for target in self._candidates(term, path.asked[term])[0]:
+            for more in inverse.settings(term, target, known):
                 if answers(path.asked[term], inverse.worth(term, more)):
                     yield from self._settings(inverse, path, others, more)
 
@@ -162,15 +160,12 @@ class Search:
         term = Attribute(name)
         if value is None and not self._may_be_undefined(term):
             return False
-        return answers(path.asked.get(term, ()), self._converted(name, value))
-
-    def _converted(self, name: str, value: object) -> object:
-        if self.schema is None or name not in self.schema:
-            return value
-        try:
-            return self.schema.convert(name, value)
-        except MessageError:
-            return None
+        if self.schema is not None and name in self.schema:
+            try:
+                value = self.schema.convert(name, value)
+            except MessageError:
+                return False
+        return answers(path.asked.get(term, ()), value)
 
     def _checked(self, values: Mapping[str, object]) -> Message | None:
         """The message of these values, if the formula is true of it."""
@@ -179,6 +174,8 @@ class Search:
             message = {**self._filling(), **message}
         try:
             find = finder(message, self.semantics, self.schema)
+            for name in message:
+                find(name)  # whatever does not fit the schema is an error
             return message if satisfied(self.formula, find, self.lookups) else None
         except (MessageError, SelectorError):
             return None
