@@ -10,7 +10,7 @@ import datetime
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
-from itertools import islice, permutations, product
+from itertools import islice, permutations, product, zip_longest
 
 from tamis.diagram.samples import samples
 from tamis.logic import Atom, Family, Kind
@@ -28,6 +28,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _FIRST = microseconds(datetime.datetime.min.replace(tzinfo=datetime.UTC))
 _LAST = microseconds(datetime.datetime.max.replace(tzinfo=datetime.UTC))
 _ORDERED = (Kind.DEFINED, Kind.TYPED, Kind.BELOW, Kind.MEMBER)
+_NOTHING = object()
 _GLUE = ("", " ", "a", "0", "~", "\0")
 
 
@@ -36,17 +37,29 @@ def candidates(asked: Asked, line: Type | None, *, undefined: bool) -> tuple[lis
 
     `line` is the type of the term, None if it may be any; `undefined`: it may also have no value.
     """
-    if len({atom for atom, _ in asked}) < len(set(asked)):
-        return [], True  # one atom is said to hold and not to hold
-    found: list[object] = []
+    if _contradictory(asked):
+        return [], True
+    offers: list[list[object]] = []
     sure = True
     for family in _families(asked, line):
         values, exact = _MAKERS[family]([a for a in asked if a[0].family is family], line)
-        found += islice((v for v in values if answers(asked, v)), MOST)
+        offers.append(list(islice((v for v in values if answers(asked, v)), MOST)))
         sure &= exact
+    # where any type will do, the first few values are of all types
+    mixed = [v for row in zip_longest(*offers, fillvalue=_NOTHING) for v in row]
+    found = [v for v in mixed if v is not _NOTHING]
     last: list[object] = [OTHER] if line is None else []
     last += [None] if undefined else []
     return found + [v for v in last if answers(asked, v)], sure
+
+
+def _contradictory(asked: Asked) -> bool:
+    """An atom is said to hold and not to hold, or to hold of a value that is not there."""
+    if len({atom for atom, _ in asked}) < len(set(asked)):
+        return True
+    must = {atom.family for atom, truth in asked if truth}
+    missing = {atom.family for atom, truth in asked if not truth and atom.kind <= Kind.TYPED}
+    return bool(must & missing) or (bool(must) and Family.ANY in missing)
 
 
 def answers(asked: Asked, value: object) -> bool:
@@ -104,13 +117,13 @@ def _members(asked: Asked) -> list[Number]:
 
 def _near(low: Number | None, high: Number | None) -> Iterator[Number]:
     """Numbers that a person would choose, some of them in the range."""
+    if low is not None and high is not None and math.isfinite(low) and math.isfinite(high):
+        yield (low + high) // 2
+        yield low / 2 + high / 2
     if low is not None and math.isfinite(low):
         yield from (math.floor(low) + 1, low, math.floor(low) + 2)
     if high is not None and math.isfinite(high):
         yield from (math.ceil(high) - 1, math.ceil(high) - 2, math.nextafter(high, -math.inf))
-    if low is not None and high is not None and math.isfinite(low) and math.isfinite(high):
-        yield (low + high) // 2
-        yield low / 2 + high / 2
     yield from (1, 2, 0, 10, -1, 100, 0.5, -0.5, 1000, 1_000_000, -100, 1e12, -1e12)
 
 
@@ -138,8 +151,10 @@ def _on_line(number: Number, line: Type | None) -> Number | None:
 
 def _strings(asked: Asked, line: Type | None) -> Made:
     yes = {kind: [str(a.constant) for a, t in asked if t and a.kind is kind] for kind in Kind}
-    low, _, excluded = _range(asked)
+    low, high, excluded = _range(asked)
     start = "" if low is None else str(low)
+    if any(_beyond(prefix, low, high) for prefix in yes[Kind.PREFIX]):
+        return [], True
     chain = (start + "\0" * i for i in range(min(len(excluded), CHAIN) + 1))
     if members := _members(asked):
         return list(map(str, members)), True
@@ -149,6 +164,13 @@ def _strings(asked: Asked, line: Type | None) -> Made:
     ordered = all(atom.kind in _ORDERED for atom, _ in asked)
     texts = [] if ordered else islice(_texts(yes, start), TRIES)
     return (t for part in (texts, friendly, chain) for t in part), ordered and len(excluded) < CHAIN
+
+
+def _beyond(prefix: str, low: object, high: object) -> bool:
+    """All texts with the prefix are below `low`, or all are `high` or above."""
+    if high is not None and prefix >= str(high):
+        return True
+    return low is not None and prefix < str(low) and not str(low).startswith(prefix)
 
 
 def _substrings(text: str) -> Made:

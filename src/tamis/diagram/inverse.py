@@ -94,8 +94,7 @@ class Inverse:
     ) -> Iterator[Known]:
         for argument in islice(self._arguments(name, target), _KEYS):
             yield from self.settings(arguments[0], argument, known)
-        if name not in ("lower", "upper", "length", "abs"):
-            yield from self._guessed(Call(name, arguments), known)  # type: ignore[arg-type]
+        yield from self._guessed(Call(name, arguments), known)  # type: ignore[arg-type]
 
     def _arguments(self, name: str, target: object) -> Iterator[object]:
         lookup = self.lookups.get(name)
@@ -112,15 +111,12 @@ class Inverse:
     def _arithmetic(
         self, op: str, left: Derived, right: Derived, target: object, known: Known
     ) -> Iterator[Known]:
-        if all(name in known for name in attributes(left)):
-            x = self.worth(left, known)
-            for y in _rights(op, x, target):
-                yield from self.settings(right, y, known)
-            return
         for more in self._guessed(right, known):
-            y = self.worth(right, more)
-            for x in _lefts(op, y, target):
+            for x in _lefts(op, self.worth(right, more), target):
                 yield from self.settings(left, x, more)
+        for more in self._guessed(left, known):
+            for y in _rights(op, self.worth(left, more), target):
+                yield from self.settings(right, y, more)
 
     def _pair(
         self,

@@ -13,6 +13,7 @@ import re
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from tamis.diagram.questions import Terms, Vocabulary, double_key
@@ -31,10 +32,16 @@ Dialect = Literal["tamis", "jms"]
 
 _STEP = GROUPS + 1
 _KEPT = 1 << 16  # spellings of predicates that are remembered; a full store is emptied
-_LONGEST = 200  # characters of a predicate worth remembering
+_KEPT_JOINTS = 1 << 12  # likewise, of ways in which predicates are joined
+_LONGEST = 200  # characters of a text worth remembering
 _TOKEN = re.compile(r"\0|[()\[\]]|AND|OR|NOT|&&?|\|\|?|[!∧∨¬]", re.IGNORECASE)
-_WORDS = {"AND": "AND", "&": "AND", "&&": "AND", "∧": "AND", "OR": "OR", "|": "OR", "||": "OR"}
-_WORDS |= {"∨": "OR", "NOT": "NOT", "!": "NOT", "¬": "NOT"}
+_SPELLINGS = {"AND": "& && ∧", "OR": "| || ∨", "NOT": "! ¬"}
+_WORDS = {sign: word for word, signs in _SPELLINGS.items() for sign in signs.split()}
+_WORDS |= {
+    "".join(letters): word
+    for word in _SPELLINGS
+    for letters in product(*((c, c.lower()) for c in word))
+}
 _EXACT = 2**53
 
 
@@ -49,11 +56,21 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What one spelling of a predicate means."""
+    """What one spelling of a predicate means. Meanings that differ in keys alone share a form."""
 
     holds: Side
     fails: Side
     terms: int  # all attributes that occur, as bits
+    form: int
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """How the meanings of a skeleton's predicates make a template and its keys."""
+
+    template: int
+    sides: tuple[bool, ...]  # of each predicate: is it the one that holds?
+    kept: tuple[int, ...] | None  # which of the joined keys the template takes; None: all
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +85,8 @@ class Recipe:
         if key is None:
             return None
         holds, fails = self.meaning.holds, self.meaning.fails
-        return Meaning(_with_key(holds, key), _with_key(fails, key), self.meaning.terms)
+        meaning = self.meaning
+        return Meaning(_with_key(holds, key), _with_key(fails, key), meaning.terms, meaning.form)
 
 
 def _with_key(side: Side, key: int) -> Side:
@@ -96,6 +114,8 @@ class Intake:
         self._cutter = CUTTERS[dialect]
         self._meanings: dict[str, Meaning] = {}
         self._recipes: dict[tuple[str, str, bool], Recipe | None] = {}
+        self._forms: dict[tuple[object, ...], int] = {}
+        self._joints: dict[tuple[object, ...], Joint] = {}
 
     def condition(self, selector: str) -> Condition:
         """The checked condition of a selector, or SelectorError."""
@@ -129,17 +149,37 @@ class Intake:
             ]
         except (SelectorError, ConstantError, Unusual):
             return None
-        joined = _Join(skeleton, meanings, self.limits.depth).read()
-        return None if joined is None else self._finish(joined, meanings)
+        key = (skeleton, *[meaning.form for meaning in meanings])
+        joint = self._joints.get(key) or self._join(key, skeleton, meanings)
+        if joint is None:
+            return None
+        keys = []
+        for meaning, holds in zip(meanings, joint.sides, strict=True):
+            keys += meaning.holds.keys if holds else meaning.fails.keys
+        kept = joint.kept
+        return joint.template, tuple(keys) if kept is None else tuple([keys[i] for i in kept])
 
-    def _finish(self, joined: Side, meanings: list[Meaning]) -> tuple[int, tuple[int, ...]]:
-        required = joined.required if self.semantics != "total" else 0
+    def _join(
+        self, key: tuple[object, ...], skeleton: str, meanings: list[Meaning]
+    ) -> Joint | None:
+        """Read a skeleton with these forms of predicates, and remember the result."""
+        reader = _Skeleton(skeleton, meanings)
+        if not reader.read(self.limits.depth):
+            return None
+        required = reader.required if self.semantics != "total" else 0
         if self.semantics == "strict":
             for meaning in meanings:
                 required |= meaning.terms
-        words, keys = _without_defined(joined.words, joined.keys, required)
+        words, kept = _without_defined(reader.words, required)
         numbers = tuple(i for i in range(required.bit_length()) if required >> i & 1)
-        return self.templates.number(array("i", words).tobytes(), numbers), keys
+        template = self.templates.number(array("i", words).tobytes(), numbers)
+        everything = len(kept) == sum(word >= 0 for word in reader.words)
+        joint = Joint(template, tuple(reader.sides), None if everything else kept)
+        if len(skeleton) <= _LONGEST:
+            if len(self._joints) >= _KEPT_JOINTS:
+                self._joints.clear()
+            self._joints[key] = joint
+        return joint
 
     # --- predicates ----------------------------------------------------------
 
@@ -147,7 +187,7 @@ class Intake:
         """The meaning of the predicate whose groups start at pieces[i], and remember it."""
         whole, term, op, constant = pieces[i : i + 4]
         meaning = None
-        if op:
+        if constant:
             head = (term, op, constant[0] in "'\"")
             if head not in self._recipes:
                 if len(self._recipes) >= _KEPT:
@@ -169,7 +209,9 @@ class Intake:
         terms = 0
         for name in attributes(node):
             terms |= 1 << self.vocabulary.terms.number(Attribute(name))
-        return Meaning(self._side(node, True), self._side(node, False), terms)
+        holds, fails = self._side(node, True), self._side(node, False)
+        form = (holds.words, holds.required, fails.words, fails.required, terms)
+        return Meaning(holds, fails, terms, self._forms.setdefault(form, len(self._forms)))
 
     def _side(self, node: Condition, positive: bool) -> Side:
         formula = self.reducer.holds(node) if positive else self.reducer.fails(node)
@@ -230,62 +272,58 @@ def _double_key(text: str, step: int) -> int | None:
     return double_key(value) + step
 
 
-def _without_defined(
-    words: list[int], keys: list[int], required: int
-) -> tuple[list[int], tuple[int, ...]]:
-    """Drop every `defined(term)` that the requirement says already."""
+def _without_defined(words: list[int], required: int) -> tuple[list[int], tuple[int, ...]]:
+    """The words without every `defined(term)` that the requirement says already, and which
+    literals are left."""
     kept_words: list[int] = []
-    kept_keys: list[int] = []
+    kept: list[int] = []
     literal = 0
     for word in words:
         if word >= 0:
             # a word is 2 * (term << 8 | family << 4 | kind) + negated; DEFINED is kind 0
             if not word & 0b11111 and required >> (word >> 9) & 1:
-                kept_words.append(-1)
+                word = -1
             else:
-                kept_words.append(word)
-                kept_keys.append(keys[literal])
+                kept.append(literal)
             literal += 1
-        else:
-            kept_words.append(word)
-    return kept_words, tuple(kept_keys)
+        kept_words.append(word)
+    return kept_words, tuple(kept)
 
 
-class _Join:
-    """Reads a skeleton: one pass, negations pushed down to the predicates."""
+class _Skeleton:
+    """Reads a skeleton in one pass, negations pushed down to the predicates."""
 
-    def __init__(self, skeleton: str, meanings: list[Meaning], depth: int) -> None:
-        self.tokens = [_WORDS.get(t.upper(), t) for t in _TOKEN.findall(skeleton)]
+    def __init__(self, skeleton: str, meanings: list[Meaning]) -> None:
+        self.tokens = [_WORDS.get(t) or t for t in _TOKEN.findall(skeleton)]
         self.tokens.append("")
-        self.meanings, self.depth = meanings, depth
-        self.at = self.hole = 0
+        self.meanings = meanings
+        self.at = self.required = 0
         self.words: list[int] = []
-        self.keys: list[int] = []
+        self.sides: list[bool] = []
 
-    def read(self) -> Side | None:
-        deepest = self._deepest()
-        if 2 * deepest + 4 > self.depth:
-            return None
+    def read(self, depth: int) -> bool:
+        """False where only the parser can tell what is meant, or what is wrong."""
+        nested = self.tokens.count("(") + self.tokens.count("[") + self.tokens.count("NOT")
+        if 2 * nested + 4 > depth and 2 * self._deepest() + 4 > depth:
+            return False
         try:
-            required = self._either(False)
+            self.required = self._either(False)
         except Unusual:
-            return None
-        if self.tokens[self.at] != "":
-            return None
-        return Side(self.words, self.keys, required)  # type: ignore[arg-type]
+            return False
+        return self.tokens[self.at] == ""
 
     def _deepest(self) -> int:
         now = most = 0
         for token in self.tokens:
-            if token in "([" and token:
+            if token in ("(", "["):
                 now += 1
                 most = max(most, now)
-            elif token in ")]" and token:
+            elif token in (")", "]"):
                 now -= 1
         return most + self.tokens.count("NOT")
 
     def _either(self, negated: bool) -> int:
-        """An OR of ANDs; the terms that it requires."""
+        """An OR of ANDs; the terms that it requires, as bits."""
         required, parts = self._both(negated), 1
         while self.tokens[self.at] == "OR":
             self.at += 1
@@ -315,11 +353,10 @@ class _Join:
             token = self.tokens[self.at]
             self.at += 1
         if token == "\0":
-            meaning = self.meanings[self.hole]
+            meaning = self.meanings[len(self.sides)]
             side = meaning.fails if negated else meaning.holds
-            self.hole += 1
-            self.words.extend(side.words)
-            self.keys.extend(side.keys)
+            self.sides.append(not negated)
+            self.words += side.words
             return side.required
         if token not in ("(", "["):
             raise Unusual

@@ -120,8 +120,9 @@ def _clusters(
 ) -> tuple[Pairs, Access]:
     """Put every subscription into cluster 0 or under its access events."""
     points = _points(atoms)
+    selective = _selective(points)
     chosen = {
-        int(t): _choose(templates.items[t], points)
+        int(t): _choose(templates.items[t], points, selective)
         for t in np.unique(source.template)
     }
     rest: list[I4] = []
@@ -194,10 +195,19 @@ def _points(atoms: Atoms) -> dict[int, int]:
     return dict(zip(asked.tolist(), counts.tolist(), strict=True))
 
 
-def _choose(template: Template, points: dict[int, int]) -> Choice | None:
+def _selective(points: dict[int, int]) -> frozenset[int]:
+    """Questions with so many constants that one of them says a lot."""
+    many = {q for q, count in points.items() if count >= MIN_POINTS and q & 15 >= Kind.MEMBER}
+    among = {q & ~15 | AMONG for q in many if q & 15 == Kind.MEMBER}
+    return frozenset(many | among)
+
+
+def _choose(template: Template, points: dict[int, int], selective: frozenset[int]) -> Choice | None:
     """The most selective way into a condition, if any is selective enough."""
 
     asked = template.asked
+    if not selective.intersection(asked):
+        return None
 
     def chance(literal: int) -> float:
         kind = asked[literal] & 15

@@ -21,6 +21,7 @@ from tamis.language.tree import (
     CompareOp,
     Condition,
     In,
+    IsNull,
     Like,
     Literal,
     Not,
@@ -36,11 +37,11 @@ _NUMBER = r"(?:-\s*+)?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+
 _SINGLE = r"'[^']*+(?:''[^']*+)*+'"
 _DOUBLE = r'"[^"]*+(?:""[^"]*+)*+"'
 _COMPARISONS = frozenset(("=", "<>", "<", "<=", ">", ">="))
-GROUPS = 9
+GROUPS = 10
 
 
 def _pattern(term: str, operator: str, constant: str, item: str, bound: str) -> re.Pattern[str]:
-    """Groups: the whole; the term; operator, constant; IN, items; BETWEEN, low, high.
+    """Groups: the whole; the term; operator, constant; IN, items; BETWEEN, low, high; IS NULL.
 
     re.ASCII: else the Kelvin sign would be a K, and words would match that no lexer knows.
     """
@@ -50,6 +51,7 @@ def _pattern(term: str, operator: str, constant: str, item: str, bound: str) -> 
             (?: ({operator}) \s*+ ({constant})
               | ((?:NOT\s++)?IN) \s*+\(\s*+ ({item}(?:\s*+,\s*+{item})*+) \s*+\)
               | ((?:NOT\s++)?BETWEEN)\b \s*+ ({bound}) \s*+AND\b\s*+ ({bound})
+              | (IS\s++(?:NOT\s++)?NULL)\b(?![\w.$])
             )
         )""",
         re.VERBOSE | re.ASCII | re.IGNORECASE,
@@ -60,7 +62,7 @@ _CONSTANT = rf"(?:{_SINGLE}|{_DOUBLE}|{_NUMBER})"
 TAMIS_PREDICATE = _pattern(
     rf"(?:lower|upper)\s*+\(\s*+{_NAME}\s*+\)|{_NAME}",
     r"==?|<[=>]?|>=?|!=|(?:NOT\s++)?(?:CONTAINS|WITHIN|LIKE|(?:STARTS|ENDS)\s++WITH)\b",
-    _CONSTANT,
+    rf"(?:{_CONSTANT}|(?:TRUE|FALSE)(?![\w.$]))",
     _CONSTANT,
     _CONSTANT,
 )
@@ -96,6 +98,9 @@ def predicate(pieces: list[str], i: int, at: int, limits: Limits) -> Condition:
     elif pieces[i + 4]:
         _, negative = _operator(pieces[i + 4])
         node = In(term, _items(whole, pieces[i + 5], at, limits), at)
+    elif pieces[i + 9]:
+        negative = len(pieces[i + 9].split()) == 3
+        node = IsNull(term, at)
     else:
         _, negative = _operator(pieces[i + 6])
         node = _between(term, whole, pieces[i + 7], pieces[i + 8], at)
@@ -164,6 +169,8 @@ def _constant(text: str, at: int) -> Literal:
     first = text[0]
     if first in "'\"":
         return Literal(Type.STRING, unquote(text), at)
+    if first in "tTfF":
+        return Literal(Type.BOOL, first in "tT", at)
     if first != "-":
         value = in_range(number(text))
     else:
