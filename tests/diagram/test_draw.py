@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import random
 import re
+import shlex
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 import strategies as st
+from tamis.cli import main
 from tamis.diagram.conditions import Diagram, diagram_of
 from tamis.diagram.draw import MOST_NODES, atom_text, mermaid, svg
 from tamis.diagram.picture import picture
@@ -252,3 +255,27 @@ def test_layers_and_boxes(seed: int) -> None:
     boxes.sort()
     for (y, x, width), (other_y, other_x, _) in pairwise(boxes):
         assert y < other_y or x + width < other_x
+
+
+# --- the page -------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[2] / "docs" / "diagrams.md"
+
+
+def test_the_page_shows_what_is_true(capfd, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = PAGE.read_text(encoding="utf-8")
+    shown = re.search(r"^```mermaid\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert shown is not None
+    assert shown[1] == mermaid(figure(4))
+    blocks = re.findall(
+        r"^```console\n\$ tamis ([^\n]+)\n(.*?)^```", text, re.MULTILINE | re.DOTALL
+    )
+    assert len(blocks) == 2
+    for command, output in blocks:
+        assert main(shlex.split(command)) == 0
+        assert capfd.readouterr().out == output
+    assert (tmp_path / "alerts.svg").exists()
+    example = doctest.DocTestParser().get_doctest(text, {}, "diagrams.md", "diagrams.md", 0)
+    assert len(example.examples) == 6
+    assert doctest.DocTestRunner().run(example).failed == 0
