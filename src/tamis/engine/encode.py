@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tamis.diagram.kernels import HIGHEST
+from tamis.diagram.questions import double_key
 from tamis.engine.columns import AnyColumn, Column, Mixed, from_values
 from tamis.engine.index import Index, Points, TermIndex
 from tamis.engine.kernels import merge_events
@@ -40,6 +41,40 @@ def encode(index: Index, length: int, column_of: Callable[[Derived], AnyColumn])
             _encode(term, part, where, keys, flags[i], features)
     offsets, events = _merged(features, length)
     return Block(keys, flags, offsets, events, _defined(flags))
+
+
+def encode_one(index: Index, value_of: Callable[[Derived], object]) -> Block:
+    """A single message, value by value: no columns are made."""
+    keys = np.full((max(index.key_columns, 1), 1), HIGHEST, np.int64)
+    flags = np.zeros((max(len(index.terms), 1), 1), np.uint8)
+    events: list[int] = []
+    for i, term in enumerate(index.terms):
+        value = value_of(term.term)
+        if value is None:
+            continue
+        kind = type_of(value)
+        if kind is None:
+            flags[i, 0] = 1
+            continue
+        family = family_of(kind)
+        flags[i, 0] = 1 | 2 << family
+        value = plain(value)
+        if family in term.below:
+            place, constants = term.below[family]
+            keys[place, 0] = bisect_right(constants, value) if constants else _one_key(term, value)
+        if family in term.points:
+            points = term.points[family]
+            at = points.find(_one_key(term, value) if not points.numbers else value)
+            if at >= 0:
+                events += points.events[points.offsets[at] : points.offsets[at + 1]].tolist()
+        if kind is Type.STRING and term.texts is not None:
+            events += term.texts.events([value])[1].tolist()
+    offsets = np.array([0, len(events)], np.int64)
+    return Block(keys, flags, offsets, np.array(events, np.int32), np.zeros(1, np.uint64))
+
+
+def _one_key(term: TermIndex, value: Any) -> int:
+    return double_key(value) if term.type is Type.DOUBLE else int(value)
 
 
 def _defined(flags: U1) -> U8:
@@ -175,6 +210,3 @@ def _merged(features: list[Feature], length: int) -> tuple[I8, I4]:
     out = np.empty(max(int(offsets[-1]), 1), np.int32)
     merge_events(codes, bases, starts, events, offsets, out)
     return offsets, out
-
-
-__all__ = ["encode", "plain"]

@@ -17,8 +17,7 @@ from tamis.diagram.questions import AMONG, Vocabulary
 from tamis.engine.templates import Template
 from tamis.engine.texts import TextIndex
 from tamis.diagram.variables import Atoms
-from tamis.language.tree import Attribute
-from tamis.logic import Derived, Family, Kind
+from tamis.logic import Derived, Kind
 from tamis.schema import Type
 
 
@@ -34,6 +33,13 @@ class Points:
     numbers: dict[Any, int]
     offsets: I8
     events: I4
+
+    def find(self, value: Any) -> int:
+        """The number of the point that is `value` (a key, where keys are direct), or -1."""
+        if self.numbers:
+            return self.numbers.get(value, -1)
+        at = int(np.searchsorted(self.keys, value))
+        return at if at < len(self.keys) and self.keys[at] == value else -1
 
 
 @dataclass(slots=True)
@@ -124,10 +130,3 @@ def _points(
     return Points(
         distinct, numbers, np.append(starts, len(key)).astype(np.int64), event[order].astype(np.int32)
     )
-
-
-def is_plain(term: Derived) -> bool:
-    return isinstance(term, Attribute)
-
-
-__all__ = ["Family", "Index", "Points", "TermIndex", "indexes", "is_plain"]

@@ -1,0 +1,137 @@
+"""How subscriptions come and go without stopping readers.
+
+New subscriptions go into a small segment that is compiled anew with each of them; a full
+one is sealed, and a background thread folds sealed segments of like size together, so
+that there are never many. Removed subscriptions are marked, and gone after the next fold.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tamis.engine.layout import U1
+from tamis.engine.segment import Segment, Source
+from tamis.engine.state import State
+
+SEALED = 64  # subscriptions of a segment that takes no more
+_LIKE = 4  # segments of one size class that are folded together
+
+Compile = Callable[[Source], Segment]
+
+
+def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
+    """The living subscriptions of some sources as one, by slot."""
+    slot = np.concatenate([s.slot[a.view(bool)] for s, a in parts])
+    order = np.argsort(slot, kind="stable")
+    template = np.concatenate([s.template[a.view(bool)] for s, a in parts])[order]
+    sizes = np.concatenate([np.diff(s.offsets)[a.view(bool)] for s, a in parts])
+    keys = np.concatenate([s.keys[np.repeat(a.view(bool), np.diff(s.offsets))] for s, a in parts])
+    starts = np.cumsum(sizes) - sizes
+    sizes, starts = sizes[order], starts[order]
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    picked = np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])
+    return Source(slot[order], template, offsets, keys[picked])
+
+
+class Folding:
+    """The changing state of a matcher. Writers hold `lock`; readers just take `state`."""
+
+    def __init__(self, compile: Compile) -> None:
+        self.state = State()
+        self.lock = threading.Lock()
+        self._compile = compile
+        self._thread: threading.Thread | None = None
+
+    def append(self, source: Source) -> None:
+        """Add subscriptions, at once visible. The caller holds the lock."""
+        segments, alive = list(self.state.segments), list(self.state.alive)
+        if segments and len(segments[-1]) + len(source) <= SEALED:
+            parts = [(segments.pop().source, alive.pop()), (source, _ones(len(source)))]
+            source = joined(parts)
+        segments.append(self._compile(source))
+        alive.append(_ones(len(source)))
+        self.state = State(tuple(segments), tuple(alive))
+        self._fold_later()
+
+    def remove(self, slot: int) -> None:
+        """Mark a subscription as removed. The caller holds the lock."""
+        alive = list(self.state.alive)
+        for i, segment in enumerate(self.state.segments):
+            at = int(np.searchsorted(segment.source.slot, slot))
+            if at < len(segment) and segment.source.slot[at] == slot:
+                alive[i] = alive[i].copy()
+                alive[i][at] = 0
+        self.state = State(self.state.segments, tuple(alive))
+        self._fold_later()
+
+    def settle(self) -> None:
+        """Wait until the background thread has folded what it would fold."""
+        while (thread := self._thread) is not None and thread.is_alive():
+            thread.join()
+
+    def _fold_later(self) -> None:
+        if self._thread is None and due(self.state):
+            self._thread = threading.Thread(target=self._fold, name="tamis-fold", daemon=True)
+            self._thread.start()
+
+    def _fold(self) -> None:
+        """Fold while something is due. Compiling happens outside the lock."""
+        while True:
+            with self.lock:
+                state = self.state
+                chosen = due(state)
+                if not chosen:
+                    self._thread = None
+                    return
+            parts = [(state.segments[i].source, state.alive[i]) for i in chosen]
+            source = joined(parts)
+            folded = self._compile(source) if len(source) else None
+            with self.lock:
+                self._swap([state.segments[i] for i in chosen], folded)
+
+    def _swap(self, old: list[Segment], folded: Segment | None) -> None:
+        """Put the folded segment where the old ones were; what was removed meanwhile stays so."""
+        segments: list[Segment] = []
+        alive: list[U1] = []
+        living: list[np.ndarray] = []
+        gone = {id(segment) for segment in old}
+        where = None
+        for segment, marks in zip(self.state.segments, self.state.alive, strict=True):
+            if id(segment) not in gone:
+                segments.append(segment)
+                alive.append(marks)
+                continue
+            where = len(segments) if where is None else where
+            living.append(segment.source.slot[marks.view(bool)])
+        if folded is not None:
+            assert where is not None
+            marks = np.isin(folded.source.slot, np.concatenate(living)).astype(np.uint8)
+            segments.insert(where, folded)
+            alive.insert(where, marks)
+        self.state = State(tuple(segments), tuple(alive))
+
+
+def due(state: State) -> list[int]:
+    """The segments that should be folded together now; the last, still open one never is.
+
+    Like sizes, or a segment half of which is dead.
+    """
+    sealed = range(len(state.segments) - 1)
+    classes: dict[int, list[int]] = {}
+    for i in sealed:
+        if 2 * int(state.alive[i].sum()) < len(state.segments[i]):
+            return [i]
+        classes.setdefault(_size_class(len(state.segments[i])), []).append(i)
+    full = [members for members in classes.values() if len(members) >= _LIKE]
+    return min(full, key=len) if full else []
+
+
+def _size_class(size: int) -> int:
+    return max(size // SEALED, 1).bit_length() // 2
+
+
+def _ones(count: int) -> U1:
+    return np.ones(count, np.uint8)

@@ -1,0 +1,141 @@
+"""What readers see: segments, and which of their subscriptions are alive. Never changed.
+
+A reader takes one reference to the state and works on it to the end, whatever writers do.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tamis.engine.batch import Messages
+from tamis.engine.encode import encode, encode_one
+from tamis.engine.kernels import BITMAP, COUNT, FILL, ROWS, Output, Scratch, run, sort_rows
+from tamis.engine.layout import EVENT, FLAG, HOIST, I4, I8, NEED, THRESHOLD, U1, U8, Block
+from tamis.engine.segment import Segment
+from tamis.engine.vector import WIDE, aligned
+from tamis.language.tree import attributes
+from tamis.logic import Derived, Lookups
+
+_NO_BITS = np.empty((0, 0), np.uint64)
+_NO_SLOTS = np.empty(0, np.int32)
+_memory = threading.local()  # each thread's working memory, per segment
+
+
+@dataclass(frozen=True)
+class State:
+    segments: tuple[Segment, ...] = ()
+    alive: tuple[U1, ...] = ()
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that some subscription looks at."""
+        terms = [index.term for segment in self.segments for index in segment.index.terms]
+        return tuple(dict.fromkeys(name for term in terms for name in attributes(term)))
+
+    @cached_property
+    def size(self) -> int:
+        """Subscriptions, dead ones included."""
+        return sum(map(len, self.segments))
+
+    def counts(self, messages: Messages, lookups: Lookups) -> I8:
+        """How many subscriptions each message matches."""
+        counts = np.zeros(len(messages), np.int64)
+        for segment, alive, block in self._blocks(messages, lookups):
+            _run(segment, alive, block, Output(counts, _NO_SLOTS, _NO_BITS), COUNT)
+        return counts
+
+    def matched(self, messages: Messages, lookups: Lookups) -> tuple[I8, I4]:
+        """Offsets and slots: which subscriptions each message matches, in the order of adding."""
+        blocks = self._blocks(messages, lookups)
+        offsets = np.zeros(len(messages) + 1, np.int64)
+        for segment, alive, block in blocks:
+            _run(segment, alive, block, Output(offsets[1:], _NO_SLOTS, _NO_BITS), COUNT)
+        np.cumsum(offsets, out=offsets)
+        slots = np.empty(int(offsets[-1]), np.int32)
+        cursor = offsets[:-1].copy()
+        for segment, alive, block in blocks:
+            _run(segment, alive, block, Output(cursor, slots, _NO_BITS), FILL)
+        sort_rows(offsets, slots)
+        return offsets, slots
+
+    def one(self, value_of: Callable[[Derived], object]) -> list[int]:
+        """The slots that a single message matches; `value_of` gives its terms (None: undefined)."""
+        cursor = np.zeros(1, np.int64)
+        slots = _room(self.size)
+        known: dict[Derived, object] = {}
+
+        def value(term: Derived) -> object:
+            if term not in known:
+                known[term] = value_of(term)
+            return known[term]
+
+        for segment, alive in zip(self.segments, self.alive, strict=True):
+            block = encode_one(segment.index, value)
+            _run(segment, alive, block, Output(cursor, slots, _NO_BITS), FILL)
+        return sorted(slots[: cursor[0]].tolist())
+
+    def bitmaps(self, messages: Messages, lookups: Lookups) -> tuple[I4, U8]:
+        """The slots alive, and for each a row of bits, one per message."""
+        width = (len(messages) + 63) // 64
+        slots, rows = [_NO_SLOTS], [np.zeros((0, width), np.uint64)]
+        for segment, alive, block in self._blocks(messages, lookups):
+            bits = np.zeros((len(segment), width), np.uint64)
+            _run(segment, alive, block, Output(np.empty(0, np.int64), _NO_SLOTS, bits), BITMAP)
+            kept = np.flatnonzero(alive)
+            slots.append(segment.source.slot[kept])
+            rows.append(bits[kept])
+        return np.concatenate(slots), np.concatenate(rows)
+
+    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Segment, U1, Block]]:
+        return [
+            (s, a, encode(s.index, len(messages), lambda term: messages.column(term, lookups)))
+            for s, a in zip(self.segments, self.alive, strict=True)
+        ]
+
+
+def _run(segment: Segment, alive: U1, block: Block, output: Output, mode: int) -> None:
+    length = block.flags.shape[1]
+    links = (segment.requirements, segment.access, segment.source.slot)
+    scratch = _scratch(segment, wide=length > 64)
+    run(segment.clusters, links, block, 0, length, alive, scratch, output, mode)
+
+
+def _room(size: int) -> I4:
+    """This thread's buffer for the slots of one message."""
+    room: I4 | None = getattr(_memory, "room", None)
+    if room is None or len(room) < size:
+        room = _memory.room = np.empty(size + size // 4 + 64, np.int32)
+    return room
+
+
+def _scratch(segment: Segment, *, wide: bool) -> Scratch:
+    """This thread's working memory for a segment."""
+    known: dict[tuple[int, bool], tuple[Segment, Scratch]] | None
+    known = getattr(_memory, "scratch", None)
+    if known is None:
+        known = _memory.scratch = {}
+    key = id(segment), wide
+    if key not in known or known[key][0] is not segment:
+        if len(known) >= 32:
+            known.clear()
+        known[key] = segment, _new_scratch(segment, wide)
+    return known[key][1]
+
+
+def _new_scratch(segment: Segment, wide: bool) -> Scratch:
+    sizes = np.diff(segment.clusters.starts, axis=0)
+    places = sizes[:, [THRESHOLD, EVENT, FLAG, HOIST]].sum(axis=1) + 2 + segment.longest
+    return Scratch(
+        np.zeros((max(segment.index.events, 1), WIDE if wide else 1), np.uint64),
+        np.empty(int(places.max()), np.uint64),
+        aligned(int(places[0]) if wide else 1),
+        aligned(int(sizes[:, NEED].max()) + 1),
+        aligned(ROWS if wide else 1),
+        np.zeros(len(sizes), np.int32),
+        np.zeros(len(sizes), np.int32),
+    )
