@@ -104,8 +104,8 @@ class Vocabulary:
     ) -> None:
         if isinstance(formula, Literal):
             atom = formula.atom
-            if atom.kind is Kind.DEFINED and formula.positive and atom.term in required:
-                words.append(-1)  # the requirement says it already
+            if atom.kind is Kind.DEFINED and atom.term in required:
+                words.append(-1 if formula.positive else -2)  # the requirement says it already
                 return
             asked, key = self.ask(atom)
             words.append(2 * asked + (not formula.positive))

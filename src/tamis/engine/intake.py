@@ -281,8 +281,8 @@ def _without_defined(words: list[int], required: int) -> tuple[list[int], tuple[
     for word in words:
         if word >= 0:
             # a word is 2 * (term << 8 | family << 4 | kind) + negated; DEFINED is kind 0
-            if not word & 0b11111 and required >> (word >> 9) & 1:
-                word = -1
+            if not word & 0b11110 and required >> (word >> 9) & 1:
+                word = -2 if word & 1 else -1
             else:
                 kept.append(literal)
             literal += 1

@@ -14,10 +14,12 @@ from tamis.engine.folding import Folding
 from tamis.engine.intake import Dialect, Intake
 from tamis.engine.layout import I8, U8
 from tamis.engine.matches import Matches
-from tamis.engine.segment import Source, compile_segment
+from tamis.engine.report import Notice, Report, notice, report
+from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.engine.state import State
 from tamis.errors import SelectorError, SubscriptionError
 from tamis.language import Limits
+from tamis.language.tree import Condition
 from tamis.logic import Explanation, Lookups, Semantics, explain, finder, value
 from tamis.schema import INT_MAX, INT_MIN, Schema
 
@@ -75,9 +77,14 @@ class Matcher:
 
     # --- writing -------------------------------------------------------------
 
-    def add(self, id: Id, selector: str) -> None:
-        """Subscribe `id` (not yet in use) to the messages that `selector` describes."""
+    def add(self, id: Id, selector: str) -> Notice | None:
+        """Subscribe `id` (not yet in use) to the messages that `selector` describes.
+
+        Says so where no message, or every message, can match it.
+        """
         self.add_many([(id, selector)])
+        segment = self._folding.state.segments[-1]
+        return notice(segment, len(segment) - 1)
 
     def replace(self, id: Id, selector: str) -> None:
         """Give the subscription another selector (or add it); it moves to the end of the order."""
@@ -149,7 +156,7 @@ class Matcher:
         source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
         self._folding.append(source)
 
-    def _compile(self, source: Source):  # type: ignore[no-untyped-def]
+    def _compile(self, source: Source) -> Segment:
         return compile_segment(self._intake.vocabulary, self._intake.templates, source)
 
     # --- reading -------------------------------------------------------------
@@ -188,10 +195,29 @@ class Matcher:
 
     def explain(self, id: Id, message: Mapping[str, object]) -> Explanation:
         """Why the subscription matches the message or not, predicate by predicate."""
+        return explain(self._condition(id), message, self.schema, self.semantics, self.lookups)
+
+    def report(self) -> Report:
+        """Subscriptions that match never, always, or the same as another. Takes a while on many."""
+        return report(self._folding.state, self._ids)
+
+    def covers(self, a: Id, b: Id) -> bool:
+        """Whether every message that `b` matches is matched by `a` too; False where in doubt."""
+        from tamis.diagram.reasoning import covers
+
+        wider, narrower = self._condition(a), self._condition(b)
+        return covers(wider, narrower, self.schema, self.semantics, lookups=self.lookups)
+
+    def example(self, id: Id) -> dict[str, object] | None:
+        """A message that the subscription matches; None where none exists or none was found."""
+        from tamis.diagram.reasoning import example
+
+        return example(self._condition(id), self.schema, self.semantics, lookups=self.lookups)
+
+    def _condition(self, id: Id) -> Condition:
         if id not in self._slots:
             raise SubscriptionError(f"there is no subscription {id!r}")
-        condition = self._intake.condition(self._texts[self._slots[id]])
-        return explain(condition, message, self.schema, self.semantics, self.lookups)
+        return self._intake.condition(self._texts[self._slots[id]])
 
     def _columns(self, table: pa.Table | pa.RecordBatch) -> Messages:
         return from_table(table, self.attributes, self.semantics, self.schema)

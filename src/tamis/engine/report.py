@@ -1,0 +1,81 @@
+"""What compiled subscriptions tell about themselves: never, always, and the same as another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tamis.engine.layout import NEED, NODE, ROOT
+from tamis.engine.segment import Segment
+from tamis.engine.state import State
+
+Notice = Literal["unsatisfiable", "always true"]
+Code = tuple[int, int, int, bytes]  # cluster, place of the result, requirement, nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Ids of subscriptions that no message can match, that every message matches, and groups of
+    ids that match the same messages.
+
+    Claims are proved by the diagrams: what they cannot decide is not listed.
+    """
+
+    unsatisfiable: tuple[str | int, ...]
+    always_true: tuple[str | int, ...]
+    duplicates: tuple[tuple[str | int, ...], ...]
+
+
+def notice(segment: Segment, subscription: int) -> Notice | None:
+    """What is to be said of a subscription of the segment."""
+    codes = _codes(segment)[subscription]
+    if all(place == 0 for _, place, _, _ in codes):
+        return "unsatisfiable"
+    return "always true" if _always(codes, segment) else None
+
+
+def report(state: State, ids: list[str | int]) -> Report:
+    unsatisfiable: list[int] = []
+    always: list[int] = []
+    groups: dict[object, list[int]] = {}
+    for number, (segment, alive) in enumerate(zip(state.segments, state.alive, strict=True)):
+        for subscription, codes in _codes(segment).items():
+            if not alive[subscription]:
+                continue
+            slot = int(segment.source.slot[subscription])
+            if all(place == 0 for _, place, _, _ in codes):
+                unsatisfiable.append(slot)
+            elif _always(codes, segment):
+                always.append(slot)
+            else:
+                groups.setdefault((number, *codes), []).append(slot)
+    return Report(
+        tuple(ids[s] for s in sorted(unsatisfiable)),
+        tuple(ids[s] for s in sorted(always)),
+        tuple(tuple(ids[s] for s in sorted(g)) for g in groups.values() if len(g) > 1),
+    )
+
+
+def _always(codes: list[Code], segment: Segment) -> bool:
+    """Whether a subscription with these codes matches every message."""
+    cluster, place, requirement, _ = codes[0]
+    offsets = segment.requirements.offsets
+    free = offsets[requirement] == offsets[requirement + 1]
+    return len(codes) == 1 and cluster == 0 and place == 1 and bool(free)
+
+
+def _codes(segment: Segment) -> dict[int, list[Code]]:
+    """Of each subscription: what it is in every cluster that it stands in."""
+    clusters = segment.clusters
+    found: dict[int, list[Code]] = {}
+    for c in range(len(clusters.starts) - 1):
+        at, end = clusters.starts[c], clusters.starts[c + 1]
+        roots = clusters.root[at[ROOT] : end[ROOT]]
+        bounds = np.append(roots[:, 0], end[NODE] - at[NODE]) + at[NODE]
+        needs = clusters.need[at[NEED] : end[NEED]]
+        for i, (_, place, subscription, need) in enumerate(roots.tolist()):
+            nodes = clusters.node[bounds[i] : bounds[i + 1]].tobytes()
+            found.setdefault(subscription, []).append((c, place, int(needs[need]), nodes))
+    return found
