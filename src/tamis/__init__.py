@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         MessageError,
         SchemaError,
         SelectorError,
+        SnapshotError,
         SubscriptionError,
         TamisError,
     )
@@ -30,6 +31,7 @@ _HOMES = {
     "MessageError": "errors",
     "SchemaError": "errors",
     "SelectorError": "errors",
+    "SnapshotError": "errors",
     "SubscriptionError": "errors",
     "TamisError": "errors",
     "Limits": "language",
@@ -45,6 +47,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "SelectorError",
+    "SnapshotError",
     "SubscriptionError",
     "TamisError",
 ]

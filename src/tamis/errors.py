@@ -7,6 +7,8 @@ message.
 
 from __future__ import annotations
 
+import os
+
 _WINDOW = 72  # characters of a long selector shown around the caret
 
 
@@ -51,6 +53,18 @@ class InputError(TamisError):
 
 class SubscriptionError(TamisError):
     """A subscription id is unknown, already taken, or of a type that ids cannot have."""
+
+
+class SnapshotError(TamisError):
+    """A snapshot cannot be saved or loaded: which file, what is wrong, and what to do."""
+
+    def __init__(self, path: str | os.PathLike[str], what: str, hint: str = "") -> None:
+        super().__init__(path, what, hint)
+        self.path, self.what, self.hint = os.fspath(path), what, hint
+
+    def __str__(self) -> str:
+        said = f"{self.path}: {self.what}"
+        return f"{said}\n  {self.hint}" if self.hint else said
 
 
 def _selector_error(what: str, text: str, at: int, hint: str, limit: str | None) -> SelectorError:

@@ -8,6 +8,7 @@ that there are never many. Removed subscriptions are marked, and gone after the 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,8 +17,9 @@ from tamis.engine.layout import U1
 from tamis.engine.segment import Segment, Source
 from tamis.engine.state import State
 
-SEALED = 64  # subscriptions of a segment that takes no more
+SEALED = 32  # subscriptions of a segment that takes no more
 _LIKE = 4  # segments of one size class that are folded together
+_QUIET = 0.05  # seconds without a change after which small segments are folded into one
 
 Compile = Callable[[Source], Segment]
 
@@ -73,19 +75,24 @@ class Folding:
             thread.join()
 
     def _fold_later(self) -> None:
-        if self._thread is None and due(self.state):
+        if self._thread is None and len(self.state.segments) > 2:
             self._thread = threading.Thread(target=self._fold, name="tamis-fold", daemon=True)
             self._thread.start()
 
     def _fold(self) -> None:
-        """Fold while something is due. Compiling happens outside the lock."""
+        """Fold while something is due, and when it is quiet. Compiling happens outside the lock."""
         while True:
-            with self.lock:
-                state = self.state
-                chosen = due(state)
-                if not chosen:
-                    self._thread = None
-                    return
+            state = self.state
+            chosen = due(state)
+            if not chosen:
+                time.sleep(_QUIET)
+                with self.lock:
+                    if self.state is not state:
+                        continue
+                    chosen = small(state)
+                    if not chosen:
+                        self._thread = None
+                        return
             parts = [(state.segments[i].source, state.alive[i]) for i in chosen]
             source = joined(parts)
             folded = self._compile(source) if len(source) else None
@@ -127,6 +134,13 @@ def due(state: State) -> list[int]:
         classes.setdefault(_size_class(len(state.segments[i])), []).append(i)
     full = [members for members in classes.values() if len(members) >= _LIKE]
     return min(full, key=len) if full else []
+
+
+def small(state: State) -> list[int]:
+    """Sealed segments that are much smaller than the largest, if there are several."""
+    sizes = [len(segment) for segment in state.segments[:-1]]
+    found = [i for i, size in enumerate(sizes) if 4 * size <= max(sizes)]
+    return found if len(found) > 1 else []
 
 
 def _size_class(size: int) -> int:

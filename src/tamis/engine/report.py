@@ -30,10 +30,21 @@ class Report:
 
 def notice(segment: Segment, subscription: int) -> Notice | None:
     """What is to be said of a subscription of the segment."""
-    codes = _codes(segment)[subscription]
-    if all(place == 0 for _, place, _, _ in codes):
+    clusters = segment.clusters
+    rows = np.flatnonzero(clusters.root[:, 2] == subscription)
+    places = clusters.root[rows, 1]
+    if not places.any():
         return "unsatisfiable"
-    return "always true" if _always(codes, segment) else None
+    everywhere = len(rows) == 1 and rows[0] < clusters.starts[1, ROOT]
+    if everywhere and places[0] == 1 and _free(segment, clusters.need[clusters.root[rows[0], 3]]):
+        return "always true"
+    return None
+
+
+def _free(segment: Segment, requirement: int) -> bool:
+    """Whether the requirement asks for nothing."""
+    offsets = segment.requirements.offsets
+    return bool(offsets[requirement] == offsets[requirement + 1])
 
 
 def report(state: State, ids: list[str | int]) -> Report:
@@ -47,7 +58,7 @@ def report(state: State, ids: list[str | int]) -> Report:
             slot = int(segment.source.slot[subscription])
             if all(place == 0 for _, place, _, _ in codes):
                 unsatisfiable.append(slot)
-            elif _always(codes, segment):
+            elif codes[0][:2] == (0, 1) and len(codes) == 1 and _free(segment, codes[0][2]):
                 always.append(slot)
             else:
                 groups.setdefault((number, *codes), []).append(slot)
@@ -56,14 +67,6 @@ def report(state: State, ids: list[str | int]) -> Report:
         tuple(ids[s] for s in sorted(always)),
         tuple(tuple(ids[s] for s in sorted(g)) for g in groups.values() if len(g) > 1),
     )
-
-
-def _always(codes: list[Code], segment: Segment) -> bool:
-    """Whether a subscription with these codes matches every message."""
-    cluster, place, requirement, _ = codes[0]
-    offsets = segment.requirements.offsets
-    free = offsets[requirement] == offsets[requirement + 1]
-    return len(codes) == 1 and cluster == 0 and place == 1 and bool(free)
 
 
 def _codes(segment: Segment) -> dict[int, list[Code]]:

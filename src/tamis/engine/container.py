@@ -1,0 +1,240 @@
+"""One file of named arrays that can be mapped into memory and shared by processes.
+
+    header        64 bytes: magic, version, lengths, checksums
+    arrays        one behind the other, each on a cache line, filled up with zeros
+    directory     JSON: name, type, shape and checksum of each array
+
+Every byte stands under a checksum. Where an array begins follows from the sizes before
+it, so no entry can point anywhere else. The header is written last and the file gets its
+name when it is complete: a crash leaves the file that was there before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import secrets
+import stat
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.errors import SnapshotError
+
+MAGIC = b"TAMIS\r\n\x1a"
+VERSION = 1
+_HEADER = struct.Struct("<8sIIQQIxxxxQ")  # of 48 bytes; zeros and a checksum fill the line
+_LINE = 64
+_ZEROS = bytes(_LINE)
+_LARGEST = 1 << 20  # bytes of a directory
+_DTYPES = {"int32": "<i4", "int64": "<i8", "uint8": "|u1", "float64": "<f8"}
+_AGAIN = "save the matcher again, or copy the file again from where it is whole"
+
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
+Parts = Sequence[Array]  # of one array, cut along the first axis
+
+
+class Entry(NamedTuple):
+    """What the directory says of one array."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    checksum: int
+
+    @property
+    def size(self) -> int:
+        """In bytes, without what fills the last line."""
+        size = np.dtype(_DTYPES[self.dtype]).itemsize
+        for length in self.shape:
+            size *= length
+        return size
+
+
+# --- writing -----------------------------------------------------------------
+
+
+def write(path: Path, arrays: Iterable[tuple[str, Parts]]) -> None:
+    """Write the arrays, given in parts, to `path`: the whole file or, on any failure, nothing."""
+    try:
+        staged = stage(path, arrays)
+        try:
+            os.replace(staged, path)
+        except OSError:
+            staged.unlink()
+            raise
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise SnapshotError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+def stage(path: Path, arrays: Iterable[tuple[str, Parts]]) -> Path:
+    """Write a complete file beside `path`, under a name of its own, down to the disk."""
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    with staged.open("xb") as file:
+        try:
+            _write(file, path, arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            staged.unlink()
+            raise
+    return staged
+
+
+def _write(file: BinaryIO, path: Path, arrays: Iterable[tuple[str, Parts]]) -> None:
+    file.write(_ZEROS)
+    entries = [_write_array(file, name, parts) for name, parts in arrays]
+    begin = file.tell()
+    directory = json.dumps(entries, separators=(",", ":")).encode()
+    if len(directory) > _LARGEST:
+        raise SnapshotError(path, "has too many arrays for one directory")
+    file.write(directory)
+    total = begin + len(directory)
+    file.seek(0)
+    file.write(_header(total, begin, directory))
+
+
+def _header(total: int, begin: int, directory: bytes) -> bytes:
+    checksum = zlib.crc32(directory)
+    fields = _HEADER.pack(MAGIC, VERSION, 0, total, begin, checksum, len(directory))
+    padded = fields.ljust(_LINE - 4, b"\0")
+    return padded + struct.pack("<I", zlib.crc32(padded))
+
+
+def _write_array(file: BinaryIO, name: str, parts: Parts) -> Entry:
+    first = parts[0]
+    checksum = size = rows = 0
+    for part in parts:
+        data = np.ascontiguousarray(part).reshape(-1).view(np.uint8).data
+        file.write(data)
+        checksum = zlib.crc32(data, checksum)
+        size += len(data)
+        rows += len(part)
+    padding = _ZEROS[: -size % _LINE]
+    file.write(padding)
+    shape = (rows, *first.shape[1:])
+    return Entry(name, first.dtype.name, shape, zlib.crc32(padding, checksum))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name last; not every file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+# --- reading -----------------------------------------------------------------
+
+
+def read(path: Path, *, verify: bool = True) -> Arrays:
+    """The arrays of the file, mapped. `verify=False` trusts the bytes of the arrays.
+
+    The mapping is private: whoever writes to an array changes a copy of that page alone. So
+    arrays can be of the writable kind, for which the kernels are compiled already.
+    """
+    try:
+        memory = _mapped(path)
+    except OSError as error:
+        raise SnapshotError(path, f"cannot be read: {error.strerror or error}") from error
+    entries, end = _entries(path, memory)
+    found: Arrays = {}
+    for entry, begin, after in _places(path, entries, end):
+        if verify and zlib.crc32(memory[begin:after]) != entry.checksum:
+            raise SnapshotError(path, f"is damaged: {entry.name} has another checksum", _AGAIN)
+        part = np.frombuffer(memory, _DTYPES[entry.dtype], _count(entry), begin)
+        found[entry.name] = part.reshape(entry.shape)
+    return found
+
+
+def _mapped(path: Path) -> memoryview:
+    with path.open("rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise SnapshotError(path, "is no ordinary file", "give the path of a snapshot")
+        if status.st_size == 0:
+            raise SnapshotError(path, "is empty", _AGAIN)
+        return memoryview(mmap.mmap(file.fileno(), status.st_size, access=mmap.ACCESS_COPY))
+
+
+def _entries(path: Path, memory: memoryview) -> tuple[list[Entry], int]:
+    """The directory, and where the arrays end."""
+    header = bytes(memory[:_LINE])
+    if header[: len(MAGIC)] != MAGIC[: len(header)] or len(header) < len(MAGIC):
+        if not any(header):
+            raise SnapshotError(path, "was not written to its end", _AGAIN)
+        raise SnapshotError(path, "is no snapshot of Tamis", "give the path of a saved matcher")
+    if len(header) < _LINE:
+        raise SnapshotError(path, "is cut off within its header", _AGAIN)
+    if struct.unpack("<I", header[-4:])[0] != zlib.crc32(header[:-4]):
+        raise SnapshotError(path, "is damaged: its header has another checksum", _AGAIN)
+    _, version, _, total, begin, checksum, length = _HEADER.unpack_from(header)
+    if version != VERSION:
+        raise _other_version(path, version)
+    if total != len(memory):
+        what = f"has {len(memory):,} bytes where {total:,} were written"
+        raise SnapshotError(path, what, _AGAIN)
+    if begin < _LINE or length > _LARGEST or begin + length != total:
+        raise SnapshotError(path, "has a directory in a wrong place", _AGAIN)
+    directory = bytes(memory[begin:])
+    if zlib.crc32(directory) != checksum:
+        raise SnapshotError(path, "is damaged: its directory has another checksum", _AGAIN)
+    return _parsed(path, directory), begin
+
+
+def _other_version(path: Path, version: int) -> SnapshotError:
+    what = f"has format {version}, and this Tamis reads format {VERSION}"
+    if version > VERSION:
+        return SnapshotError(path, what, "install the Tamis that wrote it, or a newer one")
+    return SnapshotError(path, what, "add the subscriptions to a new matcher and save that")
+
+
+def _parsed(path: Path, directory: bytes) -> list[Entry]:
+    try:
+        rows = json.loads(directory)
+        entries = [Entry(name, dtype, tuple(shape), check) for name, dtype, shape, check in rows]
+    except (ValueError, TypeError, RecursionError):
+        raise SnapshotError(path, "has a directory that cannot be read", _AGAIN) from None
+    if not all(map(_plausible, entries)) or len({e.name for e in entries}) != len(entries):
+        raise SnapshotError(path, "has a directory that makes no sense", _AGAIN)
+    return entries
+
+
+def _plausible(entry: Entry) -> bool:
+    sizes = (*entry.shape, entry.checksum)
+    return (
+        isinstance(entry.name, str)
+        and isinstance(entry.dtype, str)
+        and entry.dtype in _DTYPES
+        and 1 <= len(entry.shape) <= 2
+        and all(type(size) is int and 0 <= size < 1 << 62 for size in sizes)
+    )
+
+
+def _places(path: Path, entries: list[Entry], end: int) -> Iterator[tuple[Entry, int, int]]:
+    """Each entry with where its array begins, and where the next one does."""
+    sizes = [e.size + -e.size % _LINE for e in entries]
+    if _LINE + sum(sizes) != end:
+        raise SnapshotError(path, "has arrays of other sizes than its directory says", _AGAIN)
+    at = _LINE
+    for entry, size in zip(entries, sizes, strict=True):
+        yield entry, at, at + size
+        at += size
+
+
+def _count(entry: Entry) -> int:
+    count = 1
+    for length in entry.shape:
+        count *= length
+    return count
