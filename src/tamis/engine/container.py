@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import mmap
 import os
 import secrets
@@ -53,10 +54,7 @@ class Entry(NamedTuple):
     @property
     def size(self) -> int:
         """In bytes, without what fills the last line."""
-        size = np.dtype(_DTYPES[self.dtype]).itemsize
-        for length in self.shape:
-            size *= length
-        return size
+        return np.dtype(_DTYPES[self.dtype]).itemsize * math.prod(self.shape)
 
 
 # --- writing -----------------------------------------------------------------
@@ -67,13 +65,13 @@ def write(path: Path, arrays: Iterable[tuple[str, Parts]]) -> None:
     try:
         staged = stage(path, arrays)
         try:
-            os.replace(staged, path)
+            staged.replace(path)
         except OSError:
             staged.unlink()
             raise
         _sync_folder(path.parent)
-    except OSError as error:
-        raise SnapshotError(path, f"cannot be written: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise SnapshotError(path, f"cannot be written: {error}") from error
 
 
 def stage(path: Path, arrays: Iterable[tuple[str, Parts]]) -> Path:
@@ -146,26 +144,26 @@ def read(path: Path, *, verify: bool = True) -> Arrays:
     """
     try:
         memory = _mapped(path)
-    except OSError as error:
-        raise SnapshotError(path, f"cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:
+        raise SnapshotError(path, f"cannot be read: {error}") from error
     entries, end = _entries(path, memory)
     found: Arrays = {}
     for entry, begin, after in _places(path, entries, end):
         if verify and zlib.crc32(memory[begin:after]) != entry.checksum:
             raise SnapshotError(path, f"is damaged: {entry.name} has another checksum", _AGAIN)
-        part = np.frombuffer(memory, _DTYPES[entry.dtype], _count(entry), begin)
+        part = np.frombuffer(memory, _DTYPES[entry.dtype], math.prod(entry.shape), begin)
         found[entry.name] = part.reshape(entry.shape)
     return found
 
 
 def _mapped(path: Path) -> memoryview:
-    with path.open("rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise SnapshotError(path, "is no ordinary file", "give the path of a snapshot")
-        if status.st_size == 0:
+    if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+        raise SnapshotError(path, "is no ordinary file", "give the path of a snapshot")
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
             raise SnapshotError(path, "is empty", _AGAIN)
-        return memoryview(mmap.mmap(file.fileno(), status.st_size, access=mmap.ACCESS_COPY))
+        return memoryview(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY))
 
 
 def _entries(path: Path, memory: memoryview) -> tuple[list[Entry], int]:
@@ -219,6 +217,7 @@ def _plausible(entry: Entry) -> bool:
         and entry.dtype in _DTYPES
         and 1 <= len(entry.shape) <= 2
         and all(type(size) is int and 0 <= size < 1 << 62 for size in sizes)
+        and all(0 < size <= _LINE for size in entry.shape[1:])
     )
 
 
@@ -231,10 +230,3 @@ def _places(path: Path, entries: list[Entry], end: int) -> Iterator[tuple[Entry,
     for entry, size in zip(entries, sizes, strict=True):
         yield entry, at, at + size
         at += size
-
-
-def _count(entry: Entry) -> int:
-    count = 1
-    for length in entry.shape:
-        count *= length
-    return count
