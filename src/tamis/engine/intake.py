@@ -22,6 +22,7 @@ from tamis.errors import SelectorError
 from tamis.language import Limits, check, parse
 from tamis.language.literals import ConstantError
 from tamis.language.predicates import GROUPS, Unusual, predicate
+from tamis.language.reading import check_text
 from tamis.language.shapes import CUTTERS
 from tamis.language.tree import Attribute, Condition, attributes
 from tamis.logic import Family, Kind, Lookups, Reducer, Semantics
@@ -125,10 +126,10 @@ class Intake:
 
     def read(self, selector: str) -> tuple[int, tuple[int, ...]]:
         """The template and the keys of a selector."""
-        if isinstance(selector, str) and len(selector) <= self.limits.length:
-            found = self._by_shape(selector)
-            if found is not None:
-                return found
+        check_text(selector, self.limits)
+        found = self._by_shape(selector)
+        if found is not None:
+            return found
         condition = self.condition(selector)
         formula = all_of([self.reducer.adequacy(condition), self.reducer.holds(condition)])
         program = self.vocabulary.program(formula, whole=self.semantics == "total")
