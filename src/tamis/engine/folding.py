@@ -18,10 +18,18 @@ from tamis.engine.segment import Segment, Source
 from tamis.engine.state import State
 
 SEALED = 32  # subscriptions of a segment that takes no more
+_LITERALS = 16  # literals that a subscription has on average before a segment counts as full
 _LIKE = 4  # segments of one size class that are folded together
 _QUIET = 0.05  # seconds without a change after which small segments are folded into one
 
 Compile = Callable[[Source], Segment]
+
+
+def _open(last: Source, more: Source) -> bool:
+    """Whether the last segment takes more: compiling both together stays cheap."""
+    return (
+        len(last) + len(more) <= SEALED and len(last.keys) + len(more.keys) <= _LITERALS * SEALED
+    )
 
 
 def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
@@ -50,7 +58,7 @@ class Folding:
     def append(self, source: Source) -> None:
         """Add subscriptions, at once visible. The caller holds the lock."""
         segments, alive = list(self.state.segments), list(self.state.alive)
-        if segments and len(segments[-1]) + len(source) <= SEALED:
+        if segments and _open(segments[-1].source, source):
             parts = [(segments.pop().source, alive.pop()), (source, _ones(len(source)))]
             source = joined(parts)
         segments.append(self._compile(source))

@@ -59,7 +59,7 @@ def _build(auto, offsets, data):
     """Enter the patterns data[offsets[i]:offsets[i + 1]], then the fail links, breadth first."""
     states = np.int32(1)
     parent = np.zeros(auto.fail.size, np.int32)
-    label = np.zeros(auto.fail.size, np.int64)
+    label = np.zeros(auto.fail.size, np.uint8)
     depth = np.zeros(auto.fail.size, np.int32)
     for p in range(offsets.size - 1):
         state = np.int32(0)
@@ -169,7 +169,7 @@ class TextIndex:
 def _automaton(rows: list[tuple[int, str, int]]) -> Automaton:
     offsets, data = _bytes([text for _, text, _ in rows])
     states = len(data) + 1
-    slots = 1 << (2 * states + 2).bit_length()
+    slots = 1 << (states + states // 3).bit_length()
     auto = Automaton(
         np.zeros(slots, np.int64),
         np.zeros(slots, np.int32),
