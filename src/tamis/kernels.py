@@ -23,7 +23,7 @@ _STAMP = _ROOT / "__pycache__" / "kernels.stamp"
 
 
 def refresh() -> bool:
-    """Drop stale compiled kernels; True where there were some. Quiet where nothing can be written."""
+    """Drop stale compiled kernels; True where there were some. Quiet where it may not write."""
     present = [_ROOT / name for name in _MODULES if (_ROOT / name).exists()]
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in present)).hexdigest()
     try:

@@ -1,4 +1,4 @@
-"""Compile every kernel once: `python -m tamis.warm`. Set-up does it, so that no user waits later."""
+"""Compile every kernel once: `python -m tamis.warm`. Set-up does it, so that no user waits."""
 
 from __future__ import annotations
 

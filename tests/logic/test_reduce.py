@@ -15,7 +15,9 @@ from tamis.logic import SEMANTICS, Semantics, finder, reduce, satisfied
 from tamis.schema import Schema
 
 
-def outcome(condition: Condition, message: dict, semantics: Semantics, schema: Schema | None) -> object:
+def outcome(
+    condition: Condition, message: dict, semantics: Semantics, schema: Schema | None
+) -> object:
     try:
         find = finder(message, semantics, schema)
         return satisfied(reduce(condition, semantics, schema), find, st.LOOKUPS)
@@ -23,7 +25,9 @@ def outcome(condition: Condition, message: dict, semantics: Semantics, schema: S
         return type(error)
 
 
-def expected(condition: Condition, message: dict, semantics: Semantics, schema: Schema | None) -> object:
+def expected(
+    condition: Condition, message: dict, semantics: Semantics, schema: Schema | None
+) -> object:
     try:
         return oracle.matches(condition, message, semantics, schema, st.LOOKUPS)
     except MessageError as error:
@@ -40,9 +44,15 @@ def test_reduced_formulas_agree_with_the_oracle(semantics: Semantics, typed: boo
         for _ in range(5):
             message = st.random_message(rng, schema)
             got = outcome(condition, message, semantics, schema)
-            assert got == expected(condition, message, semantics, schema), (condition, message, schema)
+            assert got == expected(condition, message, semantics, schema), (
+                condition,
+                message,
+                schema,
+            )
 
 
 @given(st.conditions(), st.partial_messages(), st.semantics(total=False))
 def test_reduced_conditions_agree_with_the_oracle(condition, message, semantics) -> None:
-    assert outcome(condition, message, semantics, None) == expected(condition, message, semantics, None)
+    assert outcome(condition, message, semantics, None) == expected(
+        condition, message, semantics, None
+    )

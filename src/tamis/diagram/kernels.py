@@ -43,7 +43,7 @@ class Nodes(NamedTuple):
     memo: I4  # restriction of a node entered with no knowledge, -1: not yet known
     strata: I4  # stratum number -> node
     stratum: I4  # node -> its stratum number, -1: none
-    count: I8
+    count: I8  # type: ignore[assignment]
     stack: I8  # frames of apply and restrict
 
 
@@ -168,7 +168,7 @@ def stratum(nodes, f, atoms):
 
 @njit(cache=True, nogil=True)
 def combine(nodes, op, f, g, atoms):
-    """f op g; within budget as one diagram, else as a test of two variables: literals and strata."""
+    """f op g; within budget as one diagram, else as a test of two variables (literal, stratum)."""
     result = apply(nodes, op, f, g)
     if result != OVER:
         return result
@@ -399,7 +399,7 @@ def restrict(nodes, variables, root):
         # the next part: a side of the node, under the test or its negation
         low, high, depth = frame[_LOW], frame[_HIGH], frame[_DEPTH]
         a, b = variables.low[v], variables.high[v]
-        assumed = stage == _ENTER or stage == _TRUE
+        assumed = stage in (_ENTER, _TRUE)
         if a < b:
             if assumed:
                 low, high = max(low, a), min(high, b)
@@ -411,7 +411,7 @@ def restrict(nodes, variables, root):
             known[depth] = v
             truth[depth] = 1 if assumed else 0
             depth += 1
-        child = nodes.high[n] if stage == _ENTER or stage == _FALSE else nodes.low[n]
+        child = nodes.high[n] if stage in (_ENTER, _FALSE) else nodes.low[n]
         frame[_STAGE] = _TRUE if stage == _ENTER else stage + 1
         group = np.int32(frame[_GROUP])
         d += 1

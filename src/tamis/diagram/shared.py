@@ -47,7 +47,7 @@ def no_knowledge(count: int) -> Variables:
 def build(
     offsets: I8, words: I4, variables: Variables, *, restricting: bool = True, budget: int = BUDGET
 ) -> Shared:
-    """The shared diagram of the programs words[offsets[i]:offsets[i + 1]] (see kernels.build_one)."""
+    """The shared diagram of the programs words[offsets[i]:offsets[i + 1]] (kernels.build_one)."""
     conditions = len(offsets) - 1
     roots = np.zeros(conditions, np.int32)
     nodes = allocate(max(1024, 2 * len(words)))

@@ -114,7 +114,9 @@ def _positions(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[I8, I8, I8]
 def _direct(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.bool_]:
     typed = np.array([t is not None for t in vocabulary.terms.types] or [False])
     family = (asked >> 4) & 15
-    return (family != Family.STRING) & ((family != Family.NUMBER) | typed[asked >> 8])
+    own: npt.NDArray[np.bool_] = np.take(typed, asked >> 8)
+    direct: npt.NDArray[np.bool_] = (family != Family.STRING) & ((family != Family.NUMBER) | own)
+    return direct
 
 
 def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
@@ -139,7 +141,8 @@ def _groups(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.int64]:
     names = [canonical(vocabulary.terms.terms[t]) for t in used.tolist()]
     rank = np.zeros(len(own), np.int64)
     rank[used[sorted(range(len(used)), key=names.__getitem__)]] = np.arange(len(used))
-    return rank[term] * 8 + np.where(family == Family.ANY, own[term], family)
+    within = np.where(family == Family.ANY, np.take(own, term), family)
+    return np.take(rank, term) * 8 + within
 
 
 # --- relations between the texts of one term ---------------------------------

@@ -115,7 +115,8 @@ def _complete(
             if length:
                 row = int(np.flatnonzero(~column.valid)[0])
                 raise MessageError(
-                    f"row {row} does not define {attribute.name}: total semantics needs every attribute"
+                    f"row {row} does not define {attribute.name}: "
+                    "total semantics needs every attribute"
                 )
         elif attribute.default is not None:
             columns[attribute.name] = _filled(column, attribute.default, attribute.type)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Mask = npt.NDArray[np.bool_]
+_OTHER = object()  # a value of a type that is none of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +113,17 @@ def to_values(column: AnyColumn) -> list[object]:
     """The values as Python objects."""
     if isinstance(column, Mixed):
         return column.values
-    shown = _SHOWN.get(column.type, lambda data: data)
-    data = [column.texts[c] for c in column.data.tolist()] if column.type is Type.STRING else column.data.tolist()
+    shown = _SHOWN.get(column.type, _same)
+    data = (
+        [column.texts[c] for c in column.data.tolist()]
+        if column.type is Type.STRING
+        else column.data.tolist()
+    )
     return [shown(d) if v else None for d, v in zip(data, column.valid.tolist(), strict=True)]
+
+
+def _same(data: Any) -> object:
+    return data
 
 
 def _moment(microseconds: int) -> datetime.datetime:
@@ -127,4 +136,3 @@ _SHOWN: dict[Type | None, Callable[[Any], object]] = {
     Type.TIMESTAMP: _moment,
     None: lambda data: _OTHER,
 }
-_OTHER = object()  # a value of a type that is none of ours

@@ -340,7 +340,19 @@ def clusters(nodes, variables, asked, programs, pairs, needs, starts, first, out
                 out.hoist[end[HOIST]] = end[NODE] - at[NODE]
                 end[HOIST] += 1
                 after = _write_part(
-                    small, atoms, n, row, place, hoist, base, local, stamp, part, stack, out.node, end[NODE]
+                    small,
+                    atoms,
+                    n,
+                    row,
+                    place,
+                    hoist,
+                    base,
+                    local,
+                    stamp,
+                    part,
+                    stack,
+                    out.node,
+                    end[NODE],
                 )
                 hoist[n] = number
                 fits = after >= 0
@@ -358,7 +370,18 @@ def clusters(nodes, variables, asked, programs, pairs, needs, starts, first, out
             if roots[i] > 1 and hoist[roots[i]] < 0:
                 part += 1
                 after = _write_part(
-                    small, atoms, roots[i], row, place, hoist, base, local, stamp, part, stack, out.node,
+                    small,
+                    atoms,
+                    roots[i],
+                    row,
+                    place,
+                    hoist,
+                    base,
+                    local,
+                    stamp,
+                    part,
+                    stack,
+                    out.node,
                     end[NODE],
                 )
                 fits = after >= 0

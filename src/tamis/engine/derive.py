@@ -137,7 +137,9 @@ def _compared(op: str, left: Column, right: Column) -> AnyColumn:
         return _pairwise(lambda a, b: compare(a, op, b), [left, right])
     if left.type is right.type:
         return Column(Type.BOOL, valid, _OPS[op](left.data, right.data).astype(np.int64))
-    order = _exact(left.data, right.data) if left.type is Type.INT else -_exact(right.data, left.data)
+    order = (
+        _exact(left.data, right.data) if left.type is Type.INT else -_exact(right.data, left.data)
+    )
     return Column(Type.BOOL, valid, _OPS[op](order, 0).astype(np.int64))
 
 
@@ -167,10 +169,8 @@ def _pairwise(function: Callable[..., object], parts: list[Column]) -> AnyColumn
         return undefined(0)
     keys = [np.where(p.valid, _codes(p), -1) for p in parts]
     rows = np.stack(keys, axis=1)
-    distinct, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
-    picked = [
-        to_values(Column(p.type, p.valid[first], p.data[first], p.texts)) for p in parts
-    ]
+    _, first, which = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    picked = [to_values(Column(p.type, p.valid[first], p.data[first], p.texts)) for p in parts]
     results = [function(*row) for row in zip(*picked, strict=True)]
     found = from_values(results)
     which = which.reshape(-1)

@@ -144,7 +144,7 @@ def _keys(term: TermIndex, column: Column, constants: list[Any]) -> I8:
     """Where each value stands: its own key, or how many of the constants are <= it."""
     if column.type is Type.STRING:
         ranks = np.array([bisect_right(constants, t) for t in column.texts], np.int64)
-        return ranks[column.data]
+        return np.take(ranks, column.data)
     if not constants:
         return direct_keys(column)
     if column.type is Type.INT:
@@ -171,7 +171,7 @@ def _point_codes(term: TermIndex, column: Column, points: Points) -> I8:
     if column.type is Type.STRING:
         get = points.numbers.get
         codes = np.array([get(t, -1) for t in column.texts], np.int64)
-        return codes[column.data]
+        return np.take(codes, column.data)
     if not points.numbers:
         return _found(points.keys, np.arange(len(points.keys)), direct_keys(column))
     exact = np.int64 if column.type is Type.INT else np.float64
@@ -185,7 +185,7 @@ def _holds(value: Any, kind: Type | None) -> bool:
     """Whether a column of the kind can hold the number."""
     if kind is Type.INT:
         return isinstance(value, int) and INT_MIN <= value <= INT_MAX
-    return double_at_least(value) == value
+    return bool(double_at_least(value) == value)
 
 
 def _found(values: Any, numbers: I8, wanted: Any) -> I8:

@@ -27,9 +27,7 @@ Compile = Callable[[Source], Segment]
 
 def _open(last: Source, more: Source) -> bool:
     """Whether the last segment takes more: compiling both together stays cheap."""
-    return (
-        len(last) + len(more) <= SEALED and len(last.keys) + len(more.keys) <= _LITERALS * SEALED
-    )
+    return len(last) + len(more) <= SEALED and len(last.keys) + len(more.keys) <= _LITERALS * SEALED
 
 
 def joined(parts: Sequence[tuple[Source, U1]]) -> Source:

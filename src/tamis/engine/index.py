@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tamis.engine.layout import I4, I8
 from tamis.diagram.questions import AMONG, Vocabulary
+from tamis.diagram.variables import Atoms
+from tamis.engine.layout import I4, I8
 from tamis.engine.templates import Template
 from tamis.engine.texts import TextIndex
-from tamis.diagram.variables import Atoms
 from tamis.logic import Derived, Kind
 from tamis.schema import Type
 
@@ -74,7 +74,9 @@ def indexes(vocabulary: Vocabulary, atoms: Atoms, templates: list[Template]) -> 
     place = np.zeros(len(kind), np.int32)
     is_event = kind > Kind.BELOW
     place[is_event] = np.arange(int(is_event.sum()))
-    columns = np.array([column.get(n, 0) for n in range(len(vocabulary.terms.terms))] or [0], np.int32)
+    columns = np.array(
+        [column.get(n, 0) for n in range(len(vocabulary.terms.terms))] or [0], np.int32
+    )
     flag = kind < Kind.BELOW
     place[flag] = columns[atoms.term[flag]]
     index = Index(terms, column, place, atoms.key.copy(), 0, int(is_event.sum()))
@@ -128,5 +130,8 @@ def _points(
     if not vocabulary.terms.direct(term, family):
         numbers = {vocabulary.pool.values[k]: i for i, k in enumerate(distinct.tolist())}
     return Points(
-        distinct, numbers, np.append(starts, len(key)).astype(np.int64), event[order].astype(np.int32)
+        distinct,
+        numbers,
+        np.append(starts, len(key)).astype(np.int64),
+        event[order].astype(np.int32),
     )

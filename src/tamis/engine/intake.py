@@ -146,7 +146,8 @@ class Intake:
         known = self._meanings
         try:
             meanings = [
-                known.get(pieces[i]) or self._meaning(pieces, i) for i in range(1, len(pieces), _STEP)
+                known.get(pieces[i]) or self._meaning(pieces, i)
+                for i in range(1, len(pieces), _STEP)
             ]
         except (SelectorError, ConstantError, Unusual):
             return None
@@ -154,7 +155,7 @@ class Intake:
         joint = self._joints.get(key) or self._join(key, skeleton, meanings)
         if joint is None:
             return None
-        keys = []
+        keys: list[int] = []
         for meaning, holds in zip(meanings, joint.sides, strict=True):
             keys += meaning.holds.keys if holds else meaning.fails.keys
         kept = joint.kept

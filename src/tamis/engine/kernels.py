@@ -60,13 +60,13 @@ class Scratch(NamedTuple):
     wide: U8  # place x WIDE
     adequate: U8  # need x WIDE
     rows: U8  # 64 + _PLANES + 1 rows: results of a group, counters, carry
-    count: I4  # of messages, per cluster
+    count: I4  # type: ignore[assignment]  # of messages, per cluster
     last: I4  # message that touched the cluster last, per cluster
 
 
 @njit(cache=True, nogil=True)
 def merge_events(codes, bases, offsets, events, out_offsets, out):
-    """Each message's events: those of its code in every feature. COUNT first: `out` may be empty."""
+    """Each message's events: those of its code in every feature. An empty `out`: count."""
     at = 0
     filling = out.size > 0
     for m in range(codes.shape[1]):
@@ -271,7 +271,9 @@ def _places_wide(clusters, requirements, block, chosen, scratch):
     for f in range(end[FLAG]):
         for w in range(WIDE):
             part = chosen[64 * w : 64 * w + 64]
-            value[place, w] = _flag_word(block.flags, clusters.flag[f, 0], clusters.flag[f, 1], part)
+            value[place, w] = _flag_word(
+                block.flags, clusters.flag[f, 0], clusters.flag[f, 1], part
+            )
         place += 1
     return place
 
@@ -483,9 +485,7 @@ def run(clusters, links, block, first, last, alive, scratch, output, mode):
         else:
             if clusters.starts[1, NEED] > 1:
                 everyone = everyone[np.argsort(block.defined[first:last], kind="mergesort")]
-            _run_wide(
-                clusters, requirements, block, everyone, slots, alive, scratch, output, mode
-            )
+            _run_wide(clusters, requirements, block, everyone, slots, alive, scratch, output, mode)
     if clusters.starts.shape[0] > 2:
         touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
         count = _touch(access, block, first, last, scratch, touched)

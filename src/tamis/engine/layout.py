@@ -71,4 +71,3 @@ class Block(NamedTuple):
     offsets: I8  # message -> its events
     events: I4
     defined: U8  # message -> bit c: column c (of the first 64) is defined
-

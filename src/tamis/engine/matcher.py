@@ -93,7 +93,9 @@ class Matcher:
             read = self._intake.read(selector)
             if id in self._slots:
                 self._folding.remove(self._slots.pop(id))
-            self._append([id], [selector], array("i", [read[0]]), array("q", [len(read[1])]), read[1])
+            self._append(
+                [id], [selector], array("i", [read[0]]), array("q", [len(read[1])]), read[1]
+            )
 
     def add_many(
         self, subscriptions: Iterable[tuple[Id, str]], on_error: OnError | None = None

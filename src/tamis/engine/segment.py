@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tamis.diagram.questions import AMONG, Vocabulary, question
 from tamis.diagram.shared import BUDGET, allocate, grown
+from tamis.diagram.variables import SPREAD, Atoms, order
 from tamis.engine import compile as kernels
 from tamis.engine.index import Index, indexes
 from tamis.engine.layout import (
@@ -24,9 +26,7 @@ from tamis.engine.layout import (
     Clusters,
     Requirements,
 )
-from tamis.diagram.questions import AMONG, Vocabulary, question
 from tamis.engine.templates import Choice, Template, Templates
-from tamis.diagram.variables import SPREAD, Atoms, order
 from tamis.logic import Kind
 
 MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access
@@ -74,7 +74,9 @@ def compile_segment(
     used = [templates.items[t] for t in np.unique(source.template)]
     index = indexes(vocabulary, atoms, used)
     needs, requirements = _requirements(templates, source, index.column)
-    pairs, access = _clusters(vocabulary, templates, source, atoms, variable, index.place, index.events)
+    pairs, access = _clusters(
+        vocabulary, templates, source, atoms, variable, index.place, index.events
+    )
     asked_of = (atoms.question, index.threshold, index.place)
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
@@ -122,8 +124,7 @@ def _clusters(
     points = _points(atoms)
     selective = _selective(points)
     chosen = {
-        int(t): _choose(templates.items[t], points, selective)
-        for t in np.unique(source.template)
+        int(t): _choose(templates.items[t], points, selective) for t in np.unique(source.template)
     }
     rest: list[I4] = []
     under: list[tuple[I4, I4]] = []  # (subscription, access variable)
@@ -138,7 +139,9 @@ def _clusters(
         elif len(choice) == 1 and template.asked[choice[0]] & 15 == Kind.MEMBER:
             under.append((members, variable[source.offsets[members] + choice[0]]))
         else:
-            _spread(vocabulary, source, atoms, variable, members, template, choice, rest, under, alone)
+            _spread(
+                vocabulary, source, atoms, variable, members, template, choice, rest, under, alone
+            )
     return _pairs(rest, under, alone, place, events)
 
 
@@ -245,7 +248,9 @@ def _pairs(
         np.arange(1, len(heads) + 1),
         np.array([1 + len(heads) + i for i, (_, vs) in enumerate(alone) for _ in vs], np.int64),
     ]
-    return (offsets, members, access), _access(np.concatenate(event), np.concatenate(cluster), events)
+    return (offsets, members, access), _access(
+        np.concatenate(event), np.concatenate(cluster), events
+    )
 
 
 def _access(event: I4, cluster: I8, events: int) -> Access:
@@ -275,7 +280,17 @@ def _compile(
     done, stretch = 0, 1
     while True:
         done = kernels.clusters(
-            nodes, atoms.variables, asked, programs, pairs, needs, starts, done, out, budget, stretch
+            nodes,
+            atoms.variables,
+            asked,
+            programs,
+            pairs,
+            needs,
+            starts,
+            done,
+            out,
+            budget,
+            stretch,
         )
         if done == count:
             return _trimmed(out, starts)
@@ -305,10 +320,7 @@ def _empty(starts: I8, room: int, roots: int) -> Clusters:
 
 
 def _doubled(out: Clusters, starts: I8) -> Clusters:
-    def twice(a: I4) -> I4:
-        return np.concatenate([a, np.empty_like(a)])
-
-    return Clusters(starts, *(twice(a) for a in out[1:]))
+    return Clusters(starts, *(np.concatenate([a, np.empty_like(a)]) for a in out[1:]))
 
 
 def _trimmed(out: Clusters, starts: I8) -> Clusters:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tamis.engine.layout import I4, I8
 from tamis.diagram.questions import AMONG
+from tamis.engine.layout import I4, I8
 from tamis.logic import Kind
 
 _CHOICES = 8  # ways into one condition that are remembered

@@ -20,7 +20,7 @@ _PREFIX, _SUFFIX, _CONTAINS = int(Kind.PREFIX), int(Kind.SUFFIX), int(Kind.CONTA
 
 
 class Automaton(NamedTuple):
-    """State 0 is the root. `edge` maps (state, byte) to a state; missing edges go through `fail`."""
+    """State 0 is the root. `edge` maps (state, byte) to a state; else go by `fail`."""
 
     edge: I8  # hash table: (state << 8 | byte) + 1, 0: free
     target: I4
@@ -183,7 +183,9 @@ def _automaton(rows: list[tuple[int, str, int]]) -> Automaton:
     )
     used = _build(auto, offsets, data)
     return auto._replace(
-        fail=auto.fail[:used].copy(), first=auto.first[:used].copy(), report=auto.report[:used].copy()
+        fail=auto.fail[:used].copy(),
+        first=auto.first[:used].copy(),
+        report=auto.report[:used].copy(),
     )
 
 

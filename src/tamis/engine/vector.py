@@ -56,7 +56,7 @@ class _Rows:
         self.builder.store(value, self._at(row)).align = _ALIGNMENT
 
 
-if config.DISABLE_JIT:
+if config.DISABLE_JIT:  # type: ignore[attr-defined]
 
     def choose(value: U8, test: int, low: int, high: int, out: int) -> None:
         value[out] = value[low] ^ (value[test] & (value[low] ^ value[high]))
@@ -73,7 +73,7 @@ if config.DISABLE_JIT:
 
 else:
 
-    @intrinsic  # type: ignore[misc]
+    @intrinsic
     def choose(typing: Any, value: Any, test: Any, low: Any, high: Any, out: Any) -> Any:
         """value[out] = value[high] where value[test], else value[low]: one node of a diagram."""
 
@@ -85,7 +85,7 @@ else:
 
         return types.void(value, *[types.uint64] * 4), generate
 
-    @intrinsic  # type: ignore[misc]
+    @intrinsic
     def add8(typing: Any, rows: Any, planes: Any, carry: Any) -> Any:
         """Add the bits of rows 0 to 7 to counters that stand upright in planes 0 to 2.
 
@@ -101,7 +101,9 @@ else:
             ones, twos, fours = (sums.load(number[i]) for i in range(3))
             two, four = [], []
             for i in range(0, 8, 2):
-                ones, c = _full_adder(builder, ones, given.load(number[i]), given.load(number[i + 1]))
+                ones, c = _full_adder(
+                    builder, ones, given.load(number[i]), given.load(number[i + 1])
+                )
                 two.append(c)
             for i in range(0, 4, 2):
                 twos, c = _full_adder(builder, twos, two[i], two[i + 1])

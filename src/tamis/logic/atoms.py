@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from tamis.language.patterns import compile_regex
 from tamis.logic.numbers import simplest
 from tamis.logic.terms import Derived
 from tamis.schema import Type, type_of
@@ -63,6 +64,12 @@ class Kind(enum.IntEnum):
 Constant = None | int | float | str | tuple[bool | int | float | str, ...]
 
 
+@lru_cache(maxsize=4096)
+def compiled(pattern: str) -> Any:
+    """The RE2 program of a pattern; linear time, bounded memory."""
+    return compile_regex(pattern)
+
+
 @dataclass(frozen=True, slots=True)
 class Atom:
     """One question. Timestamps are microseconds since 1970, numbers are in simplest form."""
@@ -79,7 +86,7 @@ class Atom:
         kind = type_of(value)
         if kind is None or _FAMILY[kind] is not self.family:
             return False
-        return _HOLDS[self.kind](plain(value), self.constant)
+        return bool(_HOLDS[self.kind](plain(value), self.constant))
 
 
 def plain(value: Any) -> Any:
@@ -109,17 +116,7 @@ _HOLDS: dict[Kind, Any] = {
 
 def member(term: Derived, family: Family, values: Iterable[bool | int | float | str]) -> Atom:
     chosen = {simplest(v) if family is Family.NUMBER else v for v in values}  # type: ignore[arg-type]
-    return Atom(term, Kind.MEMBER, family, tuple(sorted(chosen)))  # type: ignore[type-var]
-
-
-@lru_cache(maxsize=4096)
-def compiled(pattern: str) -> Any:
-    """The RE2 program of a pattern; linear time, bounded memory."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    return re2.compile(pattern, options)
+    return Atom(term, Kind.MEMBER, family, tuple(sorted(chosen)))
 
 
 # --- formulas ----------------------------------------------------------------
@@ -149,14 +146,18 @@ FALSE = Some(())
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
-    flat = dict.fromkeys(p for part in parts for p in (part.parts if isinstance(part, All) else [part]))
+    flat = dict.fromkeys(
+        p for part in parts for p in (part.parts if isinstance(part, All) else [part])
+    )
     if FALSE in flat:
         return FALSE
     return next(iter(flat)) if len(flat) == 1 else All(tuple(flat))
 
 
 def any_of(parts: Iterable[Formula]) -> Formula:
-    flat = dict.fromkeys(p for part in parts for p in (part.parts if isinstance(part, Some) else [part]))
+    flat = dict.fromkeys(
+        p for part in parts for p in (part.parts if isinstance(part, Some) else [part])
+    )
     if TRUE in flat:
         return TRUE
     return next(iter(flat)) if len(flat) == 1 else Some(tuple(flat))

@@ -39,7 +39,8 @@ def require_total(find: Callable[[str], object], schema: Schema) -> None:
     missing = [name for name in schema if find(name) is None]
     if missing:
         raise MessageError(
-            f"the message does not define {', '.join(missing)}: total semantics needs every attribute"
+            f"the message does not define {', '.join(missing)}: "
+            "total semantics needs every attribute"
         )
 
 

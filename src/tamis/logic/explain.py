@@ -77,7 +77,9 @@ def explain(
             lines.append(Line(0, f"{canonical(Attribute(name))} is defined", "false", why))
     visit(condition, 0)
     adequate = satisfied(reducer.adequacy(condition), find, lookups)
-    return Explanation(adequate and satisfied(reducer.holds(condition), find, lookups), tuple(lines))
+    return Explanation(
+        adequate and satisfied(reducer.holds(condition), find, lookups), tuple(lines)
+    )
 
 
 def _truth(reducer: Reducer, node: Condition, find: Find, lookups: Lookups) -> str:
@@ -89,5 +91,6 @@ def _truth(reducer: Reducer, node: Condition, find: Find, lookups: Lookups) -> s
 def _values(node: Condition, find: Find) -> str:
     found = {name: find(name) for name in attributes(node)}
     return ", ".join(
-        f"{name} is undefined" if value is None else f"{name} = {value!r}" for name, value in found.items()
+        f"{name} is undefined" if value is None else f"{name} = {value!r}"
+        for name, value in found.items()
     )

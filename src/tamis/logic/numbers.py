@@ -71,7 +71,9 @@ def always_below(number: Number, line: Type | None) -> bool:
 def on_line(number: Number, line: Type | None) -> bool:
     """Whether some value of the line equals number."""
     if line is Type.INT:
-        return not math.isinf(number) and number == math.floor(number) and INT_MIN <= number <= INT_MAX
+        return (
+            not math.isinf(number) and number == math.floor(number) and INT_MIN <= number <= INT_MAX
+        )
     if line is Type.DOUBLE:
         return double_at_least(number) == number
     return True

@@ -25,7 +25,8 @@ def like_atom(term: Term, pattern: str, escape: str | None) -> Atom:
 def like_regex(pattern: str, escape: str | None) -> str:
     """The RE2 pattern of a LIKE pattern; signs of regular expressions are plain characters."""
     body = "".join(
-        "(?:.*)" if s is _ANY else "." if s is _ONE else _quoted(str(s)) for s in _signs(pattern, escape)
+        "(?:.*)" if s is _ANY else "." if s is _ONE else _quoted(str(s))
+        for s in _signs(pattern, escape)
     )
     return rf"(?s)\A{body}\z"
 

@@ -56,10 +56,19 @@ from tamis.schema import Schema, Type
 
 Semantics = OneOf["sql", "strict", "default", "total"]
 SEMANTICS: tuple[Semantics, ...] = ("sql", "strict", "default", "total")
-_FLIP: dict[CompareOp, CompareOp] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_FLIP: dict[CompareOp, CompareOp] = {
+    "=": "=",
+    "<>": "<>",
+    "<": ">",
+    "<=": ">=",
+    ">": "<",
+    ">=": "<=",
+}
 
 
-def reduce(condition: Condition, semantics: Semantics = "sql", schema: Schema | None = None) -> Formula:
+def reduce(
+    condition: Condition, semantics: Semantics = "sql", schema: Schema | None = None
+) -> Formula:
     """The formula that is true of just the messages that `condition` matches."""
     reducer = Reducer(semantics, schema)
     return all_of([reducer.adequacy(condition), reducer.holds(condition)])
@@ -72,7 +81,9 @@ class Reducer:
         if semantics not in SEMANTICS:
             raise SchemaError(f"semantics {semantics!r}: choose one of {', '.join(SEMANTICS)}")
         if semantics == "total" and schema is None:
-            raise SchemaError("total semantics needs a schema: it says which attributes make a message total")
+            raise SchemaError(
+                "total semantics needs a schema: it says which attributes make a message total"
+            )
         self.semantics, self.schema = semantics, schema
 
     def adequacy(self, condition: Condition) -> Formula:
@@ -98,7 +109,7 @@ class Reducer:
                 return self.predicate(condition)
 
     def fails(self, condition: Condition) -> Formula:
-        """True where the condition is FALSE: under sql that is less than the negation of `holds`."""
+        """True where the condition is FALSE: under sql, less than the negation of `holds`."""
         match condition:
             case Constant(value):
                 return FALSE if value else TRUE
@@ -109,9 +120,8 @@ class Reducer:
             case Or(parts):
                 return all_of(map(self.fails, parts))
             case Between(term, low, high):
-                return any_of(
-                    self.fails(Compare(term, op, bound)) for op, bound in ((">=", low), ("<=", high))
-                )
+                bounds = Compare(term, ">=", low), Compare(term, "<=", high)
+                return any_of(map(self.fails, bounds))
             case _:
                 refuted = negation(self.predicate(condition))
                 if self.semantics == "default":

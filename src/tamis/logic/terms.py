@@ -46,8 +46,8 @@ def static_type(term: Derived, schema: Schema | None) -> Type | None:
         case Literal(kind):
             return kind
         case Negate(inner):
-            kind = static_type(inner, schema)
-            return kind if kind and kind.numeric else None
+            own = static_type(inner, schema)
+            return own if own and own.numeric else None
         case Arithmetic("/"):
             return Type.DOUBLE
         case Arithmetic(_, left, right):
