@@ -37,7 +37,7 @@ class Texts:
 
     def __init__(self, data: U1, offsets: I8) -> None:
         self.data, self.offsets = data, offsets
-        self._data, self._offsets = memoryview(data), memoryview(offsets)
+        self._data, self._offsets = data.data, offsets.data
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> Texts:
@@ -269,3 +269,10 @@ class SavedPool(Pool):
             self.numbers.update((key, i) for i, key in enumerate(keys))
             self.family = None
         return Pool.number(self, family, value)
+
+
+def families(pool: Pool, count: int) -> list[int]:
+    """The families of the first `count` constants; numbers are given in ascending order."""
+    saved = pool.family if isinstance(pool, SavedPool) else None
+    known = [family for family, _ in list(pool.numbers)] if saved is None else saved.tolist()
+    return known[:count]
