@@ -16,6 +16,7 @@ from numba import njit
 from tamis.engine.layout import I4, I8, U1
 from tamis.logic import Kind
 
+_MEMORY = 64 << 20  # bytes of one RE2 set
 _PREFIX, _SUFFIX, _CONTAINS = int(Kind.PREFIX), int(Kind.SUFFIX), int(Kind.CONTAINS)
 
 
@@ -122,8 +123,7 @@ def search(auto, offsets, data, seen, stamp, out_offsets, out):
 class TextIndex:
     automaton: Automaton | None
     within: list[tuple[str, int]]  # the value is a substring of the text: event
-    patterns: Any  # an RE2 set
-    pattern_events: list[int]
+    patterns: list[tuple[Any, list[int]]]  # RE2 sets, and the events of their patterns
 
     @classmethod
     def of(cls, kinds: list[int], texts: list[str], events: list[int]) -> TextIndex:
@@ -133,20 +133,19 @@ class TextIndex:
         return cls(
             _automaton(plain) if plain else None,
             [(text, event) for kind, text, event in rows if kind == Kind.WITHIN],
-            _regex_set([text for text, _ in regexes]) if regexes else None,
-            [event for _, event in regexes],
+            _regex_sets(regexes) if regexes else [],
         )
 
     def events(self, values: list[str]) -> tuple[I8, I4]:
         """Offsets and events of each value."""
         offsets, found = self._found(values)
-        if not self.within and self.patterns is None:
+        if not self.within and not self.patterns:
             return offsets, found
         lists = [found[offsets[i] : offsets[i + 1]].tolist() for i in range(len(values))]
         for value, row in zip(values, lists, strict=True):
             row.extend(event for text, event in self.within if value in text)
-            if self.patterns is not None:
-                row.extend(self.pattern_events[i] for i in self.patterns.Match(value) or ())
+            for chosen, events in self.patterns:
+                row.extend(events[i] for i in chosen.Match(value) or ())
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum([len(row) for row in lists], out=offsets[1:])
         return offsets, np.array([event for row in lists for event in row], np.int32)
@@ -196,14 +195,21 @@ def _bytes(texts: list[str]) -> tuple[I8, U1]:
     return offsets, np.frombuffer(b"".join(encoded), np.uint8)
 
 
-def _regex_set(patterns: list[str]) -> Any:
+def _regex_sets(regexes: list[tuple[str, int]]) -> list[tuple[Any, list[int]]]:
+    """One RE2 set of all patterns; two of one half each where one would be too large, and so on."""
     import re2
 
     options = re2.Options()
     options.log_errors = False
-    options.max_mem = 64 << 20
+    options.max_mem = _MEMORY
     chosen = re2.Set.SearchSet(options)
-    for pattern in patterns:
+    for pattern, _ in regexes:
         chosen.Add(pattern)
-    chosen.Compile()
-    return chosen
+    try:
+        chosen.Compile()
+    except re2.error:
+        half = len(regexes) // 2
+        if not half:
+            raise
+        return _regex_sets(regexes[:half]) + _regex_sets(regexes[half:])
+    return [(chosen, [event for _, event in regexes])]
