@@ -211,6 +211,56 @@ def _counted(planes, chosen, first, counts):
 
 
 @njit(cache=True, nogil=True)
+def _run_root(clusters, at, end, r, place, part, slots, alive, scratch, output, planes, mode):
+    """Evaluate root r of a cluster for at most 64 messages, and count or write its matches."""
+    adequate = scratch.adequate[clusters.root[r, 3], 0]
+    s = clusters.root[r, 2]
+    if adequate == _ZERO or not alive[s]:
+        return
+    last = at[NODE] + clusters.root[r + 1, 0] if r + 1 < end[ROOT] else end[NODE]
+    _part_word(clusters.node, at[NODE] + clusters.root[r, 0], last, place, scratch.value)
+    word = scratch.value[clusters.root[r, 1]] & adequate
+    if word != _ZERO:
+        if mode == COUNT:
+            _add(planes, word)
+        else:
+            _emit(word, part, 0, s, slots[s], output, mode)
+
+
+@njit(cache=True, nogil=True)
+def _run_sparse(
+    clusters, by_need, requirements, block, chosen, slots, alive, scratch, output, mode
+):
+    """Cluster 0 for few relevant subscriptions: only roots whose requirement somebody fulfils."""
+    planes = np.zeros(_PLANES, np.uint64)
+    at, end = clusters.starts[0], clusters.starts[1]
+    for first in range(0, chosen.size, 64):
+        part = chosen[first : first + 64]
+        place = _sweep_word(clusters, 0, requirements, block, part, scratch)
+        for k in range(end[NEED]):
+            if scratch.adequate[k, 0] != _ZERO:
+                for i in range(by_need.starts[k], by_need.starts[k + 1]):
+                    r = by_need.roots[i]
+                    _run_root(
+                        clusters,
+                        at,
+                        end,
+                        r,
+                        place,
+                        part,
+                        slots,
+                        alive,
+                        scratch,
+                        output,
+                        planes,
+                        mode,
+                    )
+        if mode == COUNT:
+            _counted(planes, part, 0, output.counts)
+            planes[:] = _ZERO
+
+
+@njit(cache=True, nogil=True)
 def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch, output, mode):
     """Evaluate cluster c for all the chosen messages, 64 at a time."""
     planes = np.zeros(_PLANES, np.uint64)
@@ -219,18 +269,9 @@ def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch
         place = _sweep_word(clusters, c, requirements, block, part, scratch)
         at, end = clusters.starts[c], clusters.starts[c + 1]
         for r in range(at[ROOT], end[ROOT]):
-            adequate = scratch.adequate[clusters.root[r, 3], 0]
-            s = clusters.root[r, 2]
-            if adequate == _ZERO or not alive[s]:
-                continue
-            last = at[NODE] + clusters.root[r + 1, 0] if r + 1 < end[ROOT] else end[NODE]
-            _part_word(clusters.node, at[NODE] + clusters.root[r, 0], last, place, scratch.value)
-            word = scratch.value[clusters.root[r, 1]] & adequate
-            if word != _ZERO:
-                if mode == COUNT:
-                    _add(planes, word)
-                else:
-                    _emit(word, part, 0, s, slots[s], output, mode)
+            _run_root(
+                clusters, at, end, r, place, part, slots, alive, scratch, output, planes, mode
+            )
         if mode == COUNT:
             _counted(planes, part, 0, output.counts)
             planes[:] = _ZERO
@@ -408,15 +449,34 @@ def _roots_wide(clusters, place, chosen, slots, alive, scratch, active, output, 
 
 
 @njit(cache=True, nogil=True)
-def _run_wide(clusters, requirements, block, chosen, slots, alive, scratch, output, mode):
+def _is_sparse(by_need, active, scratch):
+    """Whether word by word is cheaper: a node takes near 5 ns as a row, near 2 as a word."""
+    rows = words = 0
+    for k in range(by_need.starts.size - 1):
+        if active[k]:
+            size = by_need.starts[k + 1] - by_need.starts[k]
+            rows += size
+            for w in range(WIDE):
+                if scratch.adequate[k, w] != _ZERO:
+                    words += size
+    return 2 * words < 5 * rows
+
+
+@njit(cache=True, nogil=True)
+def _run_wide(clusters, by_need, requirements, block, chosen, slots, alive, scratch, output, mode):
     """Cluster 0 for all messages; conditions whose requirement no message of a block fulfils
     cost nothing but a look."""
     active = np.zeros(clusters.starts[1, NEED] + 1, np.bool_)
     at, end = clusters.starts[0], clusters.starts[1]
     for begin in range(0, chosen.size, 64 * WIDE):
         part = chosen[begin : begin + 64 * WIDE]
-        place = _places_wide(clusters, requirements, block, part, scratch)
         _adequate_wide(clusters, requirements, block, part, scratch, active)
+        if _is_sparse(by_need, active, scratch):
+            _run_sparse(
+                clusters, by_need, requirements, block, part, slots, alive, scratch, output, mode
+            )
+            continue
+        place = _places_wide(clusters, requirements, block, part, scratch)
         own = place + end[HOIST]
         for h in range(end[HOIST]):
             first, last = clusters.hoist[h], _part_end(clusters, at, end, h)
@@ -473,9 +533,9 @@ def _gather(access, block, first, last, scratch, touched, starts):
 def run(clusters, links, block, first, last, alive, scratch, output, mode):
     """Match messages first to last against every cluster that they are relevant to.
 
-    links: (requirements, access, slot of each subscription).
+    links: (requirements, access, roots by need, slot of each subscription).
     """
-    requirements, access, slots = links
+    requirements, access, by_need, slots = links
     if clusters.starts[1, ROOT] > 0:
         everyone = np.arange(first, last).astype(np.int32)
         if everyone.size <= 64:
@@ -485,7 +545,9 @@ def run(clusters, links, block, first, last, alive, scratch, output, mode):
         else:
             if clusters.starts[1, NEED] > 1:
                 everyone = everyone[np.argsort(block.defined[first:last], kind="mergesort")]
-            _run_wide(clusters, requirements, block, everyone, slots, alive, scratch, output, mode)
+            _run_wide(
+                clusters, by_need, requirements, block, everyone, slots, alive, scratch, output, mode
+            )
     if clusters.starts.shape[0] > 2:
         touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
         count = _touch(access, block, first, last, scratch, touched)

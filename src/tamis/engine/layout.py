@@ -56,6 +56,13 @@ class Access(NamedTuple):
     clusters: I4
 
 
+class ByNeed(NamedTuple):
+    """The roots of cluster 0 sorted by need: those of need k are roots[starts[k]:starts[k + 1]]."""
+
+    starts: I8
+    roots: I4
+
+
 class Requirements(NamedTuple):
     """Requirement r: the columns `columns[offsets[r]:offsets[r + 1]]` are defined."""
 

@@ -23,6 +23,7 @@ from tamis.engine.layout import (
     ROOT,
     THRESHOLD,
     Access,
+    ByNeed,
     Clusters,
     Requirements,
 )
@@ -54,6 +55,7 @@ class Segment:
     index: Index
 
     longest: int  # nodes of the longest part
+    by_need: ByNeed
 
     def __len__(self) -> int:
         return len(self.source)
@@ -80,7 +82,16 @@ def compile_segment(
     asked_of = (atoms.question, index.threshold, index.place)
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
-    return Segment(source, compiled, access, requirements, index, _longest(compiled))
+    longest, by_need = _longest(compiled), roots_by_need(compiled)
+    return Segment(source, compiled, access, requirements, index, longest, by_need)
+
+
+def roots_by_need(clusters: Clusters) -> ByNeed:
+    """How the roots of cluster 0 share their requirements."""
+    needs = clusters.root[: clusters.starts[1, ROOT], 3]
+    count = int(clusters.starts[1, NEED])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(needs, minlength=count))])
+    return ByNeed(starts.astype(np.int64), np.argsort(needs, kind="stable").astype(np.int32))
 
 
 def _longest(clusters: Clusters) -> int:

@@ -26,9 +26,17 @@ from tamis.engine.container import Arrays, Parts, read, write
 from tamis.engine.index import indexes
 from tamis.engine.integrity import demand
 from tamis.engine.layout import I4, I8, U1, Access, Clusters, Requirements
-from tamis.engine.segment import Segment, Source
+from tamis.engine.segment import Segment, Source, roots_by_need
 from tamis.engine.state import State
-from tamis.engine.stored import Constants, Growing, Ids, Slots, Texts, families
+from tamis.engine.stored import (
+    Constants,
+    Growing,
+    Ids,
+    SavedTemplates,
+    Slots,
+    Texts,
+    families,
+)
 from tamis.engine.templates import Template, Templates
 from tamis.errors import SnapshotError
 from tamis.language import Attribute, Compare, IsNull, Limits, Text, canonical, parse
@@ -393,14 +401,7 @@ def _loaded_templates(arrays: Arrays, terms: int) -> Templates:
     integrity.tiling(required_offsets, len(required), "requirements of templates")
     integrity.within(required, terms, "required terms")
     demand(len(required_offsets) == len(offsets), "requirements of templates do not fit")
-    packed, needed = words.tobytes(), required.tolist()
-    pairs = [
-        (packed[4 * a : 4 * b], tuple(needed[c:d]))
-        for (a, b), (c, d) in zip(
-            pairwise(offsets.tolist()), pairwise(required_offsets.tolist()), strict=True
-        )
-    ]
-    return Templates([Template(*pair) for pair in pairs], {p: i for i, p in enumerate(pairs)})
+    return SavedTemplates((offsets, words), (required_offsets, required))
 
 
 class _Loader:
@@ -431,7 +432,8 @@ class _Loader:
         requirements = Requirements(cut["requirement_offsets"], cut["requirement_columns"])
         integrity.links(access, requirements, index, len(clusters.starts) - 1)
         longest = integrity.program_of(clusters, index, len(source), len(requirements.offsets) - 1)
-        return Segment(source, clusters, access, requirements, index, longest)
+        by_need = roots_by_need(clusters)
+        return Segment(source, clusters, access, requirements, index, longest, by_need)
 
     def _source(self, cut: Arrays) -> Source:
         source = Source(cut["slot"], cut["template"], cut["offsets"], cut["keys"])

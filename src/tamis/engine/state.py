@@ -100,7 +100,7 @@ class State:
 
 def _run(segment: Segment, alive: U1, block: Block, output: Output, mode: int) -> None:
     length = block.flags.shape[1]
-    links = (segment.requirements, segment.access, segment.source.slot)
+    links = (segment.requirements, segment.access, segment.by_need, segment.source.slot)
     scratch = _scratch(segment, wide=length > 64)
     run(segment.clusters, links, block, 0, length, alive, scratch, output, mode)
 

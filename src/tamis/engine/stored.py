@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tamis.diagram.questions import Pool
 from tamis.engine.layout import I4, I8, U1
+from tamis.engine.templates import Template, Templates
 from tamis.schema import INT_MAX, INT_MIN
 
 Id = str | int
@@ -276,3 +277,39 @@ def families(pool: Pool, count: int) -> list[int]:
     saved = pool.family if isinstance(pool, SavedPool) else None
     known = [family for family, _ in list(pool.numbers)] if saved is None else saved.tolist()
     return known[:count]
+
+
+# --- templates ---------------------------------------------------------------
+
+
+class SavedTemplates(Templates):
+    """Templates that are unpacked when something is added: matching needs none of them."""
+
+    def __init__(self, words: tuple[I8, I4], required: tuple[I8, I4]) -> None:
+        self._words, self._required = words, required
+        self._arrays = None
+        self._lock = threading.Lock()
+        self._unpacked: Templates | None = None
+
+    @property
+    def items(self) -> list[Template]:  # type: ignore[override]
+        return self._own().items
+
+    @property
+    def numbers(self) -> dict[tuple[bytes, tuple[int, ...]], int]:  # type: ignore[override]
+        return self._own().numbers
+
+    def _own(self) -> Templates:
+        if self._unpacked is None:
+            with self._lock:
+                if self._unpacked is None:
+                    self._unpacked = self._made()
+        return self._unpacked
+
+    def _made(self) -> Templates:
+        made = Templates()
+        packed, required = self._words[1].tobytes(), self._required[1].tolist()
+        spans = (pairwise(offsets.tolist()) for offsets in (self._words[0], self._required[0]))
+        for (a, b), (c, d) in zip(*spans, strict=True):
+            made.number(packed[4 * a : 4 * b], tuple(required[c:d]))
+        return made

@@ -1,0 +1,116 @@
+"""From subscriptions to a forest: one tree each, over one order of predicates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tamis.diagram.questions import Vocabulary
+from tamis.diagram.variables import Atoms, order
+from tamis.engine import compile as programs
+from tamis.engine.implications.trees import OVER, Trees, complete, grow
+from tamis.engine.index import Index, indexes
+from tamis.engine.layout import I4, I8
+from tamis.engine.segment import Source
+from tamis.engine.templates import Templates
+from tamis.logic import Family, Kind
+
+BUDGET = 128  # inner nodes of a tree
+FEW = 16  # constants of a term from which on signposts stand among them
+GAP = 4  # constants from one signpost to the next
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Trees, and the predicates that they test. Never changed."""
+
+    source: Source
+    trees: Trees
+    atoms: Atoms
+    index: Index
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def large(self) -> I8:
+        """The subscriptions that would need too large a tree."""
+        return np.flatnonzero(self.trees.root == OVER)
+
+
+def plant(
+    vocabulary: Vocabulary, templates: Templates, source: Source, *, budget: int = BUDGET
+) -> Forest:
+    """The forest of some subscriptions. Costs their literals, and at most `budget` nodes each."""
+    used, which = np.unique(source.template, return_inverse=True)
+    which = which.astype(np.int32)
+    items = [templates.items[t] for t in used]
+    offsets, words, more = _completed([t.packed for t in items], [t.required for t in items])
+    keys = _with_flags(source, more[which])
+    asked = np.empty(len(keys), np.int32)
+    programs.literals(offsets, words, which, asked)
+    posts = _signposts(asked, keys)
+    atoms, variable = order(
+        vocabulary, np.concatenate([asked, posts[0]]), np.concatenate([keys, posts[1]])
+    )
+    own_offsets = np.empty(len(source) + 1, np.int64)
+    own = np.empty(int(np.diff(offsets)[which].sum()), np.int32)
+    programs.expand(offsets, words, which, variable, own_offsets, own)
+    trees = _grown(own_offsets, own, atoms, budget)
+    return Forest(source, trees, atoms, indexes(vocabulary, atoms, items))
+
+
+def _completed(packed: list[bytes], required: list[tuple[int, ...]]) -> tuple[I8, I4, I8]:
+    """Offsets and words of the templates, requirements included; literals added to each."""
+    offsets = np.cumsum([0, *(len(p) // 4 for p in packed)]).astype(np.int64)
+    words = np.frombuffer(b"".join(packed), np.int32)
+    needed = np.cumsum([0, *map(len, required)]).astype(np.int64)
+    terms = np.array([n for r in required for n in r], np.int32)
+    out_offsets = np.empty(len(packed) + 1, np.int64)
+    out = np.empty(len(words) + len(terms) + len(packed), np.int32)
+    size = complete(offsets, words, needed, terms, out_offsets, out)
+    added = np.diff(out_offsets) - np.diff(offsets)
+    return out_offsets, out[:size], np.maximum(added - 1, 0)
+
+
+def _with_flags(source: Source, more: I8) -> I8:
+    """The keys of all literals; a DEFINED at the end of a program has key 0."""
+    sizes = np.diff(source.offsets)
+    keys = np.zeros(len(source.keys) + int(more.sum()), np.int64)
+    shift = np.cumsum(more) - more
+    keys[np.arange(len(source.keys)) + np.repeat(shift, sizes)] = source.keys
+    return keys
+
+
+def _signposts(asked: I4, keys: I8) -> tuple[I4, I8]:
+    """Predicates `term < constant` among the equalities of a term that has many.
+
+    No subscription asks them. Few of them tell where a value stands, and so that most of the
+    equalities fail (see docs/implications.md).
+    """
+    kind, family = asked & 15, (asked >> 4) & 15
+    equal = (kind == Kind.MEMBER) & (family != Family.BOOL)
+    distinct = np.unique(np.stack([asked[equal].astype(np.int64), keys[equal]], axis=1), axis=0)
+    questions, counts = np.unique(distinct[:, 0], return_counts=True)
+    many = distinct[np.isin(distinct[:, 0], questions[counts >= FEW])][::GAP]
+    return (many[:, 0] - Kind.MEMBER + Kind.BELOW).astype(np.int32), many[:, 1].copy()
+
+
+def _grown(offsets: I8, words: I4, atoms: Atoms, budget: int) -> Trees:
+    root = np.empty(len(offsets) - 1, np.int32)
+    trees = _room(2 * len(words) + 64, root)
+    progress = np.zeros(2, np.int64)
+    while True:
+        grow(offsets, words, atoms.variables, trees, progress, budget)
+        if progress[0] == len(root):
+            size = int(progress[1])
+            return Trees(*(a[:size].copy() for a in trees[:4]), root)
+        larger = _room(2 * len(trees.test) + 2 * budget, root)
+        for old, new in zip(trees[:4], larger[:4], strict=True):
+            new[: len(old)] = old
+        trees = larger
+
+
+def _room(size: int, root: I4) -> Trees:
+    return Trees(*(np.empty(size, np.int32) for _ in range(4)), root)

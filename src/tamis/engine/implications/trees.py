@@ -1,0 +1,264 @@
+"""Conditions as ordered, unreduced trees in if-then-else normal form (US 7,136,899, eq. 4 to 19).
+
+A node is a row (test, low, high); tests are variable numbers that increase along every path. A
+leaf tests `atoms`, the number that follows all variables, and both its sides are its value. Every
+node has its own place: trees share nothing, so the path to a node is its precondition.
+
+The nodes of a tree stand in preorder, the high side first: high[n] == n + 1.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tamis.diagram.kernels import HIGHEST, LOWEST, decided
+from tamis.engine.layout import I4
+
+FULL = -1  # the arrays are too small
+OVER = -2  # the tree is too large
+MOST_VARIABLES = 48
+MOST_WORDS = 512
+DEFINED = 4 << 4  # the question that asks whether term 0 is defined
+
+
+class Trees(NamedTuple):
+    """The trees of some conditions. root[s] is OVER where condition s has none."""
+
+    test: I4
+    low: I4
+    high: I4
+    owner: I4  # node -> condition
+    root: I4  # condition -> node
+
+
+@njit(cache=True, nogil=True)
+def narrowed(variables, v, assumed, low, high):
+    """The interval [low, high) of positions, after variable v turned out true or false."""
+    a, b = variables.low[v], variables.high[v]
+    if a < b:
+        if assumed:
+            return max(low, a), min(high, b)
+        if a <= low:
+            return max(low, b), high
+        if b >= high:
+            return low, min(high, a)
+    return low, high
+
+
+@njit(cache=True, nogil=True)
+def _value(program, slot, assigned, live, stack, starts):
+    """The program's truth where `assigned` decides it, else -1; `live` marks what still matters."""
+    depth = 0
+    for i in range(program.size):
+        word = program[i]
+        start = i
+        if word >= 0:
+            known = assigned[slot[i]]
+            value = known if known < 0 else known ^ (word & 1)
+            live[i] = known < 0
+        else:
+            absorbing = (-word - 1) & 1  # OR is true where one part is, AND false
+            width = (-word - 1) >> 1
+            depth -= width
+            value = 1 - absorbing
+            for k in range(depth, depth + width):
+                if stack[k] == absorbing:
+                    value = absorbing
+                    break
+                if stack[k] < 0:
+                    value = -1
+            live[i] = False
+            start = starts[depth] if width else i
+            if value >= 0:
+                live[start:i] = False
+        stack[depth], starts[depth] = value, start
+        depth += 1
+    return stack[0]
+
+
+@njit(cache=True, nogil=True)
+def _next(program, slot, live):
+    """The first variable in order that still matters."""
+    best = 1 << 30
+    for i in range(program.size):
+        if live[i] and slot[i] < best:
+            best = slot[i]
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _slots(program, own):
+    slot = np.zeros(program.size, np.int32)
+    for i in range(program.size):
+        if program[i] >= 0:
+            slot[i] = np.searchsorted(own, program[i] >> 1)
+    return slot
+
+
+# Fields of a frame of `tree`: its node, variable, stage, and what the path knows of the group.
+_NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _KIN = range(7)
+
+
+@njit(cache=True, nogil=True)
+def tree(program, variables, trees, first, budget):
+    """Write the tree of one program to places first, first + 1, ...; how many, or FULL, or OVER.
+
+    Shannon expansion over the ordered variables. A test that the path decides is left out, on
+    both sides (equations 14 to 19), and so is one whose sides are the same leaf.
+    """
+    if program.size > MOST_WORDS:
+        return OVER
+    own = np.unique(program[program >= 0] >> 1)
+    if own.size > MOST_VARIABLES:
+        return OVER
+    atoms = variables.group.size
+    slot = _slots(program, own)
+    live = np.zeros(program.size, np.bool_)
+    stack, starts = np.empty(program.size + 1, np.int32), np.empty(program.size + 1, np.int32)
+    assigned = np.full((own.size + 2, own.size + 1), -1, np.int8)
+    known, truth = np.empty(own.size + 1, np.int32), np.empty(own.size + 1, np.uint8)
+    frames = np.zeros((own.size + 2, 7), np.int64)
+    frames[0, _GROUP] = -1
+    size, inner, d = 0, 0, 0
+    while d >= 0:
+        frame = frames[d]
+        if frame[_STAGE] == 0:
+            if first + size >= trees.test.size:
+                return FULL
+            n = first + size
+            size += 1
+            frame[_NODE] = n
+            chosen = -1
+            value = _value(program, slot, assigned[d], live, stack, starts)
+            while value < 0:
+                chosen = _next(program, slot, live)
+                v = own[chosen]
+                if variables.group[v] != frame[_GROUP]:
+                    frame[_GROUP], frame[_KIN] = variables.group[v], 0
+                    frame[_LOW], frame[_HIGH] = LOWEST, HIGHEST
+                    break
+                answer = decided(variables, v, frame[_LOW], frame[_HIGH], known, truth, frame[_KIN])
+                if answer < 0:
+                    break
+                assigned[d, chosen] = answer
+                value = _value(program, slot, assigned[d], live, stack, starts)
+            if value >= 0:
+                trees.test[n], trees.low[n], trees.high[n] = atoms, value, value
+                d -= 1
+                continue
+            inner += 1
+            if inner > budget:
+                return OVER
+            frame[_VARIABLE] = chosen
+            trees.test[n] = own[chosen]
+            trees.high[n] = n + 1
+        elif frame[_STAGE] == 1:
+            trees.low[frame[_NODE]] = first + size
+        else:
+            n = frame[_NODE]
+            yes, no = trees.high[n], trees.low[n]
+            if trees.test[yes] == atoms and trees.test[no] == atoms:
+                if trees.low[yes] == trees.low[no]:
+                    value = trees.low[no]
+                    trees.test[n], trees.low[n], trees.high[n] = atoms, value, value
+                    size -= 2
+                    inner -= 1
+            d -= 1
+            continue
+        assumed = frame[_STAGE] == 0
+        frame[_STAGE] += 1
+        v = own[frame[_VARIABLE]]
+        child = frames[d + 1]
+        child[_STAGE], child[_GROUP], child[_KIN] = 0, frame[_GROUP], frame[_KIN]
+        low, high = narrowed(variables, v, assumed, frame[_LOW], frame[_HIGH])
+        child[_LOW], child[_HIGH] = low, high
+        if variables.kin[v] >= 0:
+            known[frame[_KIN]] = v
+            truth[frame[_KIN]] = 1 if assumed else 0
+            child[_KIN] += 1
+        assigned[d + 1] = assigned[d]
+        assigned[d + 1, frame[_VARIABLE]] = 1 if assumed else 0
+        d += 1
+    return size
+
+
+@njit(cache=True, nogil=True)
+def grow(offsets, words, variables, trees, progress, budget):
+    """Trees for the programs from number progress[0] on, to places from progress[1] on.
+
+    Stops where the arrays are full; progress says how far it got.
+    """
+    for s in range(progress[0], offsets.size - 1):
+        first = progress[1]
+        program = words[offsets[s] : offsets[s + 1]]
+        size = tree(program, variables, trees, first, budget)
+        if size == FULL:
+            return
+        trees.root[s] = OVER if size == OVER else first
+        if size > 0:
+            trees.owner[first : first + size] = s
+            progress[1] += size
+        progress[0] = s + 1
+
+
+# --- requirements --------------------------------------------------------------
+
+
+@njit(cache=True, nogil=True)
+def _follows(program, term, stack):
+    """Whether a program can only be true where `term` is defined: an undefined term has no true atom.
+
+    Values on the stack: 0 false, 1 true, -1 open.
+    """
+    depth = 0
+    for word in program:
+        if word >= 0:
+            value = (word & 1) if (word >> 9) == term else -1
+        else:
+            absorbing = (-word - 1) & 1
+            width = (-word - 1) >> 1
+            depth -= width
+            value = 1 - absorbing
+            for k in range(depth, depth + width):
+                if stack[k] == absorbing:
+                    value = absorbing
+                    break
+                if stack[k] < 0:
+                    value = -1
+        stack[depth] = value
+        depth += 1
+    return stack[0] == 0
+
+
+@njit(cache=True, nogil=True)
+def complete(offsets, words, needed, terms, out_offsets, out):
+    """Templates with their requirements written out: `defined(term) AND ...`, where that says more.
+
+    Template t requires terms[needed[t]:needed[t + 1]]. Returns the number of words; writes them
+    only where `out` is large enough.
+    """
+    at = 0
+    for t in range(offsets.size - 1):
+        program = words[offsets[t] : offsets[t + 1]]
+        stack = np.empty(program.size + 1, np.int32)
+        out_offsets[t] = at
+        fits = at + program.size + needed[t + 1] - needed[t] + 1 <= out.size
+        if fits:
+            out[at : at + program.size] = program
+        at += program.size
+        more = 0
+        for term in terms[needed[t] : needed[t + 1]]:
+            if not _follows(program, term, stack):
+                if fits:
+                    out[at] = 2 * (term << 8 | DEFINED)
+                at += 1
+                more += 1
+        if more:
+            if fits:
+                out[at] = -2 * (more + 1) - 1
+            at += 1
+    out_offsets[offsets.size - 1] = at
+    return at
