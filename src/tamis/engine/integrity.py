@@ -136,20 +136,26 @@ def keys(asked: I4, given: I8, terms: Terms, pool: Constants) -> None:
     demand(bool((pool.grouped[given] == (kind == AMONG)).all()), "a constant is of another kind")
 
 
-def asked_by(source: Source, offsets: I8, words: I4) -> I4:
-    """The question of each key of the source, which is checked on the way."""
+def literals(offsets: I8, words: I4) -> tuple[I8, I4]:
+    """Where the literals of each template begin among the questions of all; and these."""
+    literal = words >= 0
+    return np.append(0, np.cumsum(literal))[offsets], words[literal] >> 1
+
+
+def asked_by(source: Source, offsets: I8, asked: I4) -> I4:
+    """The question of each key of the source, which is checked on the way.
+
+    `offsets` and `asked` are the literals of all templates.
+    """
     tiling(source.offsets, len(source.keys), "keys")
     within(source.template, len(offsets) - 1, "templates of subscriptions")
-    demand(
-        len(source.template) == len(source) == len(source.offsets) - 1, "subscriptions do not fit"
-    )
-    literal = np.concatenate([[0], np.cumsum(words >= 0)])[offsets]
+    fits = len(source.template) == len(source) == len(source.offsets) - 1
+    demand(fits, "subscriptions do not fit")
     sizes = np.diff(source.offsets)
-    own = np.diff(literal)[source.template]
+    own = np.diff(offsets)[source.template]
     demand(bool((sizes == own).all()), "a subscription has not one key for each question")
-    shift = literal[:-1][source.template] - source.offsets[:-1]
-    picked = np.repeat(shift, sizes) + np.arange(len(source.keys))
-    return (words[words >= 0] >> 1)[picked]  # type: ignore[no-any-return]
+    shift = offsets[:-1][source.template] - source.offsets[:-1]
+    return asked[np.repeat(shift, sizes) + np.arange(len(source.keys))]
 
 
 # --- compiled segments -------------------------------------------------------

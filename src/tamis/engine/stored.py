@@ -311,5 +311,7 @@ class SavedTemplates(Templates):
         packed, required = self._words[1].tobytes(), self._required[1].tolist()
         spans = (pairwise(offsets.tolist()) for offsets in (self._words[0], self._required[0]))
         for (a, b), (c, d) in zip(*spans, strict=True):
-            made.number(packed[4 * a : 4 * b], tuple(required[c:d]))
+            template = Template(packed[4 * a : 4 * b], tuple(required[c:d]))
+            made.numbers[template.packed, template.required] = len(made.items)
+            made.items.append(template)
         return made

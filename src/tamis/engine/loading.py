@@ -1,0 +1,201 @@
+"""A matcher from the arrays of a snapshot. Nothing is used before it was checked."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tamis.diagram.questions import Terms, Vocabulary
+from tamis.diagram.variables import Atoms
+from tamis.engine import integrity
+from tamis.engine.container import Arrays
+from tamis.engine.index import indexes
+from tamis.engine.integrity import demand
+from tamis.engine.layout import U1, Access, Clusters, Requirements
+from tamis.engine.saving import SEGMENT, TYPES, empty, living, term_of
+from tamis.engine.segment import Segment, Source, roots_by_need
+from tamis.engine.state import State
+from tamis.engine.stored import Constants, Growing, Ids, SavedTemplates, Slots, Texts
+from tamis.engine.templates import Template, Templates
+from tamis.errors import SnapshotError
+from tamis.language import Limits
+from tamis.logic import SEMANTICS, Lookups
+from tamis.schema import Attribute as Column
+from tamis.schema import Scalar, Schema, Type
+
+if TYPE_CHECKING:
+    from tamis.engine.matcher import Matcher
+
+_DIALECTS = ("tamis", "jms")
+
+
+def matcher_of(path: Path, arrays: Arrays, lookups: Lookups) -> Matcher:
+    """The matcher that the arrays were taken from; errors of any kind where there is none."""
+    from tamis.engine.matcher import Matcher
+
+    for name, kind in TYPES.items():
+        demand(name in arrays and arrays[name].dtype.name == kind, f"there is no {name}")
+        demand(arrays[name].shape[1:] == empty(name).shape[1:], f"{name} is of another shape")
+    meta = json.loads(arrays["meta"].tobytes())
+    missing = [name for name in meta["lookups"] if name not in lookups]
+    if missing:
+        hint = "give them as load(path, lookups={...}): functions are not saved"
+        raise SnapshotError(path, f"needs the lookups {', '.join(map(repr, missing))}", hint)
+    demand(meta["semantics"] in SEMANTICS and meta["dialect"] in _DIALECTS, "no such semantics")
+    matcher = Matcher(
+        _schema(meta["schema"]),
+        semantics=meta["semantics"],
+        dialect=meta["dialect"],
+        limits=_limits(meta["limits"]),
+        lookups=lookups,
+    )
+    _fill(matcher, arrays)
+    return matcher
+
+
+def _schema(said: list[Any] | None) -> Schema | None:
+    if said is None:
+        return None
+    demand(all(isinstance(row[0], str) for row in said), "a name is no text")
+    return Schema(tuple(Column(row[0], Type(row[1]), _default(*row[2:])) for row in said))
+
+
+def _default(form: str, said: Any) -> Scalar | None:
+    if form == "float":
+        return float.fromhex(said)
+    if form == "time":
+        return datetime.datetime.fromisoformat(said)
+    demand(said is None or isinstance(said, bool | int | str), "a default is no value")
+    return said  # type: ignore[no-any-return]
+
+
+def _limits(said: dict[str, Any]) -> Limits:
+    demand(all(type(value) is int for value in said.values()), "a limit is no number")
+    return Limits(**said)
+
+
+def _fill(matcher: Matcher, arrays: Arrays) -> None:
+    """Give an empty matcher what was saved."""
+    constants = _loaded_constants(arrays)
+    terms = _loaded_terms(arrays, matcher.schema)
+    vocabulary = Vocabulary(terms, constants.pool())
+    ids = _loaded_ids(arrays)
+    texts = Texts(arrays["selector_bytes"], arrays["selector_offsets"])
+    integrity.texts(texts, "selectors")
+    demand(len(texts) == len(ids), "ids and selectors do not fit")
+    templates = _loaded_templates(arrays, len(terms.terms))
+    loader = _Loader(arrays, vocabulary, constants, len(ids))
+    state = State(*loader.segments())
+    alive = living(state)
+    demand(bool((alive[1:] > alive[:-1]).all()), "a subscription occurs twice")
+    inside: Any = matcher  # these do what the matcher does with a list and a dict
+    inside._ids, inside._texts, inside._slots = Growing(ids), Growing(texts), Slots(ids, alive)
+    inside._known_names = ids.names()
+    inside._intake.vocabulary, inside._intake.templates = vocabulary, templates
+    inside._folding.state = state
+
+
+def _loaded_constants(arrays: Arrays) -> Constants:
+    constants = Constants(
+        arrays["family"],
+        arrays["grouped"],
+        arrays["item_starts"],
+        arrays["kind"],
+        Texts(arrays["item_bytes"], arrays["item_offsets"]),
+        arrays["integers"],
+        arrays["doubles"],
+    )
+    integrity.constants(constants)
+    return constants
+
+
+def _loaded_terms(arrays: Arrays, schema: Schema | None) -> Terms:
+    texts = Texts(arrays["term_bytes"], arrays["term_offsets"])
+    integrity.texts(texts, "terms")
+    terms = Terms(schema)
+    for i, (text, form) in enumerate(zip(texts, arrays["term_form"].tolist(), strict=True)):
+        demand(terms.number(term_of(text, form)) == i, "a term occurs twice")
+    return terms
+
+
+def _loaded_ids(arrays: Arrays) -> Ids:
+    texts = Texts(arrays["id_bytes"], arrays["id_offsets"])
+    integrity.texts(texts, "ids")
+    ids = Ids(arrays["id_numbers"], arrays["id_whole"], texts)
+    sizes = {len(ids.numbers), len(ids.whole), len(texts)} - {0}
+    demand(len(sizes) <= 1 and (len(ids.whole) in (0, len(ids.numbers))), "ids do not fit")
+    return ids
+
+
+def _loaded_templates(arrays: Arrays, terms: int) -> Templates:
+    offsets, words = arrays["word_offsets"], arrays["words"]
+    required_offsets, required = arrays["required_offsets"], arrays["required"]
+    integrity.programs(offsets, words, terms)
+    integrity.tiling(required_offsets, len(required), "requirements of templates")
+    integrity.within(required, terms, "required terms")
+    demand(len(required_offsets) == len(offsets), "requirements of templates do not fit")
+    return SavedTemplates((offsets, words), (required_offsets, required))
+
+
+class _Loader:
+    """Makes the segments, each checked before it is used."""
+
+    def __init__(
+        self, arrays: Arrays, vocabulary: Vocabulary, constants: Constants, slots: int
+    ) -> None:
+        self.arrays, self.vocabulary, self.constants = arrays, vocabulary, constants
+        self.slots = slots
+        self.literals = integrity.literals(arrays["word_offsets"], arrays["words"])
+
+    def segments(self) -> tuple[tuple[Segment, ...], tuple[U1, ...]]:
+        bounds = self.arrays["bounds"]
+        for i, name in enumerate(SEGMENT):
+            integrity.tiling(bounds[:, i], len(self.arrays[name]), "segments")
+        cuts = [
+            {n: self.arrays[n][a:b] for n, a, b in zip(SEGMENT, first, last, strict=True)}
+            for first, last in pairwise(bounds.tolist())
+        ]
+        return tuple(map(self._segment, cuts)), tuple(cut["alive"] for cut in cuts)
+
+    def _segment(self, cut: Arrays) -> Segment:
+        source = self._source(cut)
+        atoms = self._atoms(cut)
+        index = indexes(self.vocabulary, atoms, self._required(source))
+        clusters = Clusters(*(cut[field] for field in Clusters._fields))
+        access = Access(cut["access_offsets"], cut["access_clusters"])
+        requirements = Requirements(cut["requirement_offsets"], cut["requirement_columns"])
+        integrity.links(access, requirements, index, len(clusters.starts) - 1)
+        longest = integrity.program_of(clusters, index, len(source), len(requirements.offsets) - 1)
+        by_need = roots_by_need(clusters)
+        return Segment(source, clusters, access, requirements, index, longest, by_need)
+
+    def _source(self, cut: Arrays) -> Source:
+        source = Source(cut["slot"], cut["template"], cut["offsets"], cut["keys"])
+        integrity.within(source.slot, self.slots, "slots")
+        demand(bool((source.slot[1:] > source.slot[:-1]).all()), "slots are out of order")
+        demand(len(cut["alive"]) == len(source), "marks of the living do not fit")
+        integrity.within(cut["alive"], 2, "marks of the living")
+        asked = integrity.asked_by(source, *self.literals)
+        integrity.keys(asked, source.keys, self.vocabulary.terms, self.constants)
+        return source
+
+    def _atoms(self, cut: Arrays) -> Atoms:
+        question, key = cut["question"], cut["key"]
+        demand(len(question) == len(key), "atoms do not fit")
+        integrity.questions(question, len(self.vocabulary.terms.terms))
+        integrity.keys(question, key, self.vocabulary.terms, self.constants)
+        unknown: Any = None  # what only compiling needs to know of them
+        return Atoms(question, key, unknown)
+
+    def _required(self, source: Source) -> list[Template]:
+        """One template that requires all that the templates of the source do."""
+        offsets, required = self.arrays["required_offsets"], self.arrays["required"]
+        used = np.zeros(len(offsets) - 1, bool)
+        used[source.template] = True
+        terms = np.unique(required[np.repeat(used, np.diff(offsets))])
+        return [Template(b"", tuple(terms.tolist()))]

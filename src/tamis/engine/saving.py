@@ -1,0 +1,245 @@
+"""A matcher as arrays: what a snapshot holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tamis.diagram.variables import Atoms, order
+from tamis.engine import compile as kernels
+from tamis.engine.container import Arrays, Parts
+from tamis.engine.index import indexes
+from tamis.engine.layout import I4, I8, U1, Clusters
+from tamis.engine.segment import Segment
+from tamis.engine.state import State
+from tamis.engine.stored import Constants, Ids, Texts, families
+from tamis.language import Attribute, Compare, IsNull, Limits, Text, canonical, parse
+from tamis.logic import Derived
+from tamis.schema import Attribute as Column
+
+if TYPE_CHECKING:
+    from tamis.engine.matcher import Matcher
+
+_UNBOUNDED = Limits(length=1 << 40, depth=100_000)
+_NAME, _TERM, _CONDITION = range(3)  # how the text of a term is to be read
+
+# The arrays of all segments stand one behind the other; `bounds` has where each segment begins.
+SEGMENT = (
+    *("slot", "template", "offsets", "keys", "alive", "question", "key"),
+    *Clusters._fields,
+    *("access_offsets", "access_clusters", "requirement_offsets", "requirement_columns"),
+)
+_WIDTHS = {"starts": 8, "group": 3, "flag": 2, "node": 3, "root": 4, "bounds": len(SEGMENT)}
+TYPES: dict[str, str] = {
+    **dict.fromkeys(("meta", "term_bytes", "term_form", "id_bytes", "id_whole"), "uint8"),
+    **dict.fromkeys(("selector_bytes", "family", "grouped", "kind", "item_bytes"), "uint8"),
+    **dict.fromkeys(("term_offsets", "id_offsets", "id_numbers", "selector_offsets"), "int64"),
+    **dict.fromkeys(("item_starts", "item_offsets", "integers"), "int64"),
+    **dict.fromkeys(("word_offsets", "required_offsets", "bounds"), "int64"),
+    **dict.fromkeys(("words", "required"), "int32"),
+    "doubles": "float64",
+    **dict.fromkeys(SEGMENT, "int32"),
+    "alive": "uint8",
+    **dict.fromkeys(("offsets", "keys", "key", "starts", "threshold"), "int64"),
+    **dict.fromkeys(("access_offsets", "requirement_offsets"), "int64"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A matcher at one moment. What only grows is taken with its length."""
+
+    matcher: Matcher
+    state: State
+    slots: int
+    templates: int
+    terms: int
+    values: int
+
+
+def _taken(matcher: Matcher) -> _Taken:
+    with matcher._folding.lock:
+        intake = matcher._intake
+        return _Taken(
+            matcher,
+            matcher._folding.state,
+            len(matcher._ids),
+            len(intake.templates.items),
+            len(intake.vocabulary.terms.terms),
+            len(intake.vocabulary.pool.values),
+        )
+
+
+def arrays_of(matcher: Matcher) -> Iterator[tuple[str, Parts]]:
+    """All arrays of a snapshot, in the order of the file."""
+    taken = _taken(matcher)
+    segments = [_columns(taken, s, a) for s, a in zip(*_parts_of(taken.state), strict=True)]
+    single = {
+        "meta": np.frombuffer(_meta(matcher), np.uint8),
+        **_terms(taken),
+        **_constants(taken),
+        **_templates(taken),
+        **_subscriptions(taken),
+        "bounds": _bounds(segments),
+    }
+    for name, array in single.items():
+        yield name, [array]
+    for name in SEGMENT:
+        yield name, [empty(name), *(columns[name] for columns in segments)]
+
+
+def _parts_of(state: State) -> tuple[tuple[Segment, ...], tuple[U1, ...]]:
+    return state.segments, state.alive
+
+
+def _bounds(segments: list[Arrays]) -> I8:
+    sizes = [[len(columns[name]) for name in SEGMENT] for columns in segments]
+    return np.cumsum([[0] * len(SEGMENT), *sizes], axis=0, dtype=np.int64)
+
+
+def empty(name: str) -> Any:
+    width = _WIDTHS.get(name)
+    return np.empty(0 if width is None else (0, width), TYPES[name])
+
+
+def _meta(matcher: Matcher) -> bytes:
+    schema = matcher.schema
+    said = {
+        "schema": None if schema is None else [_column_said(a) for a in schema.values()],
+        "semantics": matcher.semantics,
+        "dialect": matcher.dialect,
+        "limits": dataclasses.asdict(matcher.limits),
+        "lookups": sorted(matcher.lookups),
+    }
+    return json.dumps(said).encode()
+
+
+def _column_said(column: Column) -> list[object]:
+    default = column.default
+    if isinstance(default, float):
+        return [column.name, column.type.value, "float", default.hex()]
+    if isinstance(default, datetime.datetime):
+        return [column.name, column.type.value, "time", default.isoformat()]
+    return [column.name, column.type.value, "plain", default]
+
+
+def _terms(taken: _Taken) -> Arrays:
+    terms = taken.matcher._intake.vocabulary.terms.terms[: taken.terms]
+    forms = [_form(term) for term in terms]
+    texts = Texts.of(_text(term) for term in terms)
+    for term, form, text in zip(terms, forms, texts, strict=True):
+        assert term_of(text, form) == term, text
+    return {
+        "term_bytes": texts.data,
+        "term_offsets": texts.offsets,
+        "term_form": np.array(forms, np.uint8),
+    }
+
+
+def _form(term: Derived) -> int:
+    if isinstance(term, Attribute):
+        return _NAME
+    return _CONDITION if isinstance(term, Compare | Text) else _TERM
+
+
+def _text(term: Derived) -> str:
+    return term.name if isinstance(term, Attribute) else canonical(term)
+
+
+def term_of(text: str, form: int) -> Derived:
+    """The term back from its text."""
+    if form == _NAME:
+        return Attribute(text)
+    if form == _TERM:
+        condition = parse(f"{text} IS NULL", limits=_UNBOUNDED)
+        assert isinstance(condition, IsNull)
+        return condition.term
+    condition = parse(text, limits=_UNBOUNDED)
+    assert isinstance(condition, Compare | Text)
+    return condition
+
+
+def _constants(taken: _Taken) -> Arrays:
+    pool = taken.matcher._intake.vocabulary.pool
+    values = pool.values[: taken.values]
+    found = Constants.of(list(zip(families(pool, taken.values), values, strict=True)))
+    return {
+        "family": found.family,
+        "grouped": found.grouped,
+        "kind": found.kind,
+        "item_starts": found.starts,
+        "item_bytes": found.texts.data,
+        "item_offsets": found.texts.offsets,
+        "integers": found.integers,
+        "doubles": found.doubles,
+    }
+
+
+def _templates(taken: _Taken) -> Arrays:
+    items = taken.matcher._intake.templates.items[: taken.templates]
+    word_offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum([len(t.packed) // 4 for t in items], out=word_offsets[1:])
+    required_offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum([len(t.required) for t in items], out=required_offsets[1:])
+    return {
+        "word_offsets": word_offsets,
+        "words": np.frombuffer(b"".join(t.packed for t in items), np.int32),
+        "required_offsets": required_offsets,
+        "required": np.array([n for t in items for n in t.required], np.int32),
+    }
+
+
+def _subscriptions(taken: _Taken) -> Arrays:
+    """Ids by slot, and the selectors of those that are alive."""
+    ids = Ids.of(list(islice(taken.matcher._ids, taken.slots)))
+    alive = np.zeros(taken.slots, bool)
+    alive[living(taken.state)] = True
+    selectors = islice(taken.matcher._texts, taken.slots)
+    texts = Texts.of(
+        text if lives else "" for text, lives in zip(selectors, alive.tolist(), strict=True)
+    )
+    return {
+        "id_numbers": ids.numbers,
+        "id_whole": ids.whole,
+        "id_bytes": ids.texts.data,
+        "id_offsets": ids.texts.offsets,
+        "selector_bytes": texts.data,
+        "selector_offsets": texts.offsets,
+    }
+
+
+def living(state: State) -> I4:
+    """The slots of the living subscriptions, ascending."""
+    own = [s.source.slot[a.view(bool)] for s, a in zip(*_parts_of(state), strict=True)]
+    return np.sort(np.concatenate([np.empty(0, np.int32), *own]))
+
+
+def _columns(taken: _Taken, segment: Segment, alive: U1) -> Arrays:
+    atoms = _atoms(taken.matcher, segment)
+    source = segment.source
+    own = (source.slot, source.template, source.offsets, source.keys, alive)
+    arrays = (*own, atoms.question, atoms.key, *segment.clusters)
+    links = (*segment.access, *segment.requirements)
+    return dict(zip(SEGMENT, (*arrays, *links), strict=True))
+
+
+def _atoms(matcher: Matcher, segment: Segment) -> Atoms:
+    """The atoms that the segment was compiled from; its index must follow from them again."""
+    vocabulary, templates = matcher._intake.vocabulary, matcher._intake.templates
+    source = segment.source
+    asked = np.empty(len(source.keys), np.int32)
+    kernels.literals(*templates.arrays(), source.template, asked)
+    atoms, _ = order(vocabulary, asked, source.keys)
+    used = [templates.items[t] for t in np.unique(source.template)]
+    again, known = indexes(vocabulary, atoms, used), segment.index
+    assert np.array_equal(again.place, known.place)
+    assert np.array_equal(again.threshold, known.threshold)
+    assert [t.number for t in again.terms] == [t.number for t in known.terms]
+    return atoms
