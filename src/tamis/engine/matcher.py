@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -160,6 +161,31 @@ class Matcher:
 
     def _compile(self, source: Source) -> Segment:
         return compile_segment(self._intake.vocabulary, self._intake.templates, source)
+
+    # --- snapshots -----------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one file, or nothing: a crash leaves the file that was there."""
+        from tamis.engine.snapshot import save
+
+        save(self, path)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        lookups: Lookups | None = None,
+        verify: bool = True,
+    ) -> Matcher:
+        """The matcher that was saved. Processes that load one file share its memory.
+
+        `lookups` are the functions that its selectors call: they are not saved. `verify=False`
+        skips the checksums of the contents.
+        """
+        from tamis.engine.snapshot import load
+
+        return load(path, lookups=lookups, verify=verify)
 
     # --- reading -------------------------------------------------------------
 

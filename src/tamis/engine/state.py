@@ -39,8 +39,8 @@ class State:
 
     @cached_property
     def size(self) -> int:
-        """Subscriptions, dead ones included."""
-        return sum(map(len, self.segments))
+        """How often one message can match at most: once per root, whatever a snapshot holds."""
+        return sum(len(segment.clusters.root) for segment in self.segments)
 
     def counts(self, messages: Messages, lookups: Lookups) -> I8:
         """How many subscriptions each message matches."""
