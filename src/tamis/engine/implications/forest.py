@@ -105,7 +105,7 @@ def _grown(offsets: I8, words: I4, atoms: Atoms, budget: int) -> Trees:
         grow(offsets, words, atoms.variables, trees, progress, budget)
         if progress[0] == len(root):
             size = int(progress[1])
-            return Trees(*(a[:size].copy() for a in trees[:4]), root)
+            return _cut(trees, size)
         larger = _room(2 * len(trees.test) + 2 * budget, root)
         for old, new in zip(trees[:4], larger[:4], strict=True):
             new[: len(old)] = old
@@ -113,4 +113,10 @@ def _grown(offsets: I8, words: I4, atoms: Atoms, budget: int) -> Trees:
 
 
 def _room(size: int, root: I4) -> Trees:
-    return Trees(*(np.empty(size, np.int32) for _ in range(4)), root)
+    test, low, high, owner = np.empty((4, size), np.int32)
+    return Trees(test, low, high, owner, root)
+
+
+def _cut(trees: Trees, size: int) -> Trees:
+    test, low, high, owner = (a[:size].copy() for a in trees[:4])
+    return Trees(test, low, high, owner, trees.root)

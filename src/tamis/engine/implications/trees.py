@@ -21,6 +21,7 @@ FULL = -1  # the arrays are too small
 OVER = -2  # the tree is too large
 MOST_VARIABLES = 48
 MOST_WORDS = 512
+START = LOWEST + 2  # the first position of a value (see diagram.variables)
 DEFINED = 4 << 4  # the question that asks whether term 0 is defined
 
 
@@ -35,17 +36,39 @@ class Trees(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def narrowed(variables, v, assumed, low, high):
-    """The interval [low, high) of positions, after variable v turned out true or false."""
+def narrowed(variables, v, assumed, low, high, void):
+    """What is known of a group's value after variable v turned out true or false.
+
+    The value stands at a position in [low, high), or (where `void` is 1) it may be undefined or of
+    another type. No variable is true of the void.
+    """
     a, b = variables.low[v], variables.high[v]
     if a < b:
         if assumed:
-            return max(low, a), min(high, b)
+            return max(low, a), min(high, b), np.int64(0)
         if a <= low:
-            return max(low, b), high
+            return max(low, b), high, void
         if b >= high:
-            return low, min(high, a)
-    return low, high
+            return low, min(high, a), void
+    return low, high, np.int64(0) if assumed else void
+
+
+@njit(cache=True, nogil=True)
+def answered(variables, v, low, high, void):
+    """1 or 0 where that knowledge decides variable v, else -1."""
+    a, b = variables.low[v], variables.high[v]
+    if a < b:
+        if b <= low or high <= a or high <= low:
+            return 0
+        if void == 0 and a <= low and high <= b:
+            return 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def related(variables, v, known, truth, depth):
+    """1 or 0 where the tests `known` decide variable v as its kin, else -1."""
+    return decided(variables, v, LOWEST, HIGHEST, known, truth, depth)
 
 
 @njit(cache=True, nogil=True)
@@ -99,7 +122,7 @@ def _slots(program, own):
 
 
 # Fields of a frame of `tree`: its node, variable, stage, and what the path knows of the group.
-_NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _KIN = range(7)
+_NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _VOID, _KIN = range(8)
 
 
 @njit(cache=True, nogil=True)
@@ -120,7 +143,7 @@ def tree(program, variables, trees, first, budget):
     stack, starts = np.empty(program.size + 1, np.int32), np.empty(program.size + 1, np.int32)
     assigned = np.full((own.size + 2, own.size + 1), -1, np.int8)
     known, truth = np.empty(own.size + 1, np.int32), np.empty(own.size + 1, np.uint8)
-    frames = np.zeros((own.size + 2, 7), np.int64)
+    frames = np.zeros((own.size + 2, 8), np.int64)
     frames[0, _GROUP] = -1
     size, inner, d = 0, 0, 0
     while d >= 0:
@@ -138,9 +161,11 @@ def tree(program, variables, trees, first, budget):
                 v = own[chosen]
                 if variables.group[v] != frame[_GROUP]:
                     frame[_GROUP], frame[_KIN] = variables.group[v], 0
-                    frame[_LOW], frame[_HIGH] = LOWEST, HIGHEST
+                    frame[_LOW], frame[_HIGH], frame[_VOID] = START, HIGHEST, 1
                     break
-                answer = decided(variables, v, frame[_LOW], frame[_HIGH], known, truth, frame[_KIN])
+                answer = answered(variables, v, frame[_LOW], frame[_HIGH], frame[_VOID])
+                if answer < 0:
+                    answer = related(variables, v, known, truth, frame[_KIN])
                 if answer < 0:
                     break
                 assigned[d, chosen] = answer
@@ -160,12 +185,12 @@ def tree(program, variables, trees, first, budget):
         else:
             n = frame[_NODE]
             yes, no = trees.high[n], trees.low[n]
-            if trees.test[yes] == atoms and trees.test[no] == atoms:
-                if trees.low[yes] == trees.low[no]:
-                    value = trees.low[no]
-                    trees.test[n], trees.low[n], trees.high[n] = atoms, value, value
-                    size -= 2
-                    inner -= 1
+            leaves = trees.test[yes] == atoms and trees.test[no] == atoms
+            if leaves and trees.low[yes] == trees.low[no]:
+                value = trees.low[no]
+                trees.test[n], trees.low[n], trees.high[n] = atoms, value, value
+                size -= 2
+                inner -= 1
             d -= 1
             continue
         assumed = frame[_STAGE] == 0
@@ -173,8 +198,8 @@ def tree(program, variables, trees, first, budget):
         v = own[frame[_VARIABLE]]
         child = frames[d + 1]
         child[_STAGE], child[_GROUP], child[_KIN] = 0, frame[_GROUP], frame[_KIN]
-        low, high = narrowed(variables, v, assumed, frame[_LOW], frame[_HIGH])
-        child[_LOW], child[_HIGH] = low, high
+        known_now = narrowed(variables, v, assumed, frame[_LOW], frame[_HIGH], frame[_VOID])
+        child[_LOW], child[_HIGH], child[_VOID] = known_now
         if variables.kin[v] >= 0:
             known[frame[_KIN]] = v
             truth[frame[_KIN]] = 1 if assumed else 0
@@ -209,9 +234,9 @@ def grow(offsets, words, variables, trees, progress, budget):
 
 @njit(cache=True, nogil=True)
 def _follows(program, term, stack):
-    """Whether a program can only be true where `term` is defined: an undefined term has no true atom.
+    """Whether a program can only be true where `term` is defined.
 
-    Values on the stack: 0 false, 1 true, -1 open.
+    An undefined term makes all its atoms false. Values on the stack: 0, 1, or -1 where open.
     """
     depth = 0
     for word in program:
