@@ -23,6 +23,7 @@ _BELOW = int(Kind.BELOW)
 _DEFINED = int(Kind.DEFINED)
 _SEEN = 1 << 30  # taken from a node's stratum number while it is counted
 _BOUND = 512  # words; of a longer condition no diagram is tried
+_SHARED = 4  # parents of a large part that make it worth a place of its own
 _LARGE = 24  # nodes from which on a shared part is worth a place of its own
 
 
@@ -178,7 +179,7 @@ def _used(nodes, mark, atoms, place, used):
 
 @njit(cache=True, nogil=True)
 def _hoisted(nodes, mark, atoms, hoist):
-    """Give every large node with more than one parent a number in `hoist`; how many there are.
+    """Give every large node with many parents a number in `hoist`; how many there are.
 
     hoist[n] is -1 for the others. Sizes are those of the tree below a node.
     """
@@ -195,7 +196,7 @@ def _hoisted(nodes, mark, atoms, hoist):
             if nodes.test[n] >= atoms:
                 parents[nodes.strata[nodes.test[n] - atoms]] += 1
     for n in range(2, mark.size):
-        if mark[n] and size[n] >= _LARGE and parents[n] > 1:
+        if mark[n] and size[n] >= _LARGE and parents[n] >= _SHARED:
             hoist[n] = count
             count += 1
     return count

@@ -129,12 +129,7 @@ def _sweep_word(clusters, c, requirements, block, chosen, scratch):
     for f in range(at[FLAG], end[FLAG]):
         value[place] = _flag_word(block.flags, clusters.flag[f, 0], clusters.flag[f, 1], chosen)
         place += 1
-    for k in range(end[NEED] - at[NEED]):
-        r = clusters.need[at[NEED] + k]
-        word = _ONES if chosen.size == 64 else (_ONE << np.uint64(chosen.size)) - _ONE
-        for i in range(requirements.offsets[r], requirements.offsets[r + 1]):
-            word &= _flag_word(block.flags, requirements.columns[i], 1, chosen)
-        scratch.adequate[k, 0] = word
+    _adequate_word(clusters.need[at[NEED] : end[NEED]], requirements, block, chosen, scratch)
     for h in range(at[HOIST], end[HOIST]):
         first = at[NODE] + clusters.hoist[h]
         last = _part_end(clusters, at, end, h)
@@ -142,6 +137,22 @@ def _sweep_word(clusters, c, requirements, block, chosen, scratch):
             clusters.node, first, last, place + end[HOIST] - at[HOIST], value
         )
     return place + end[HOIST] - at[HOIST]
+
+
+@njit(cache=True, nogil=True)
+def _adequate_word(needs, requirements, block, chosen, scratch):
+    """Who fulfils each requirement. Each column is looked at once."""
+    columns = block.flags.shape[0]
+    defined, known = np.empty(columns, np.uint64), np.zeros(columns, np.bool_)
+    for k in range(needs.size):
+        word = _ONES if chosen.size == 64 else (_ONE << np.uint64(chosen.size)) - _ONE
+        for i in range(requirements.offsets[needs[k]], requirements.offsets[needs[k] + 1]):
+            c = requirements.columns[i]
+            if not known[c]:
+                known[c] = True
+                defined[c] = _flag_word(block.flags, c, 1, chosen)
+            word &= defined[c]
+        scratch.adequate[k, 0] = word
 
 
 @njit(cache=True, nogil=True)
@@ -530,6 +541,37 @@ def _gather(access, block, first, last, scratch, touched, starts):
 
 
 @njit(cache=True, nogil=True)
+def _grouped(defined, first, last):
+    """Messages first to last, those that define the same columns side by side."""
+    count = last - first
+    size = 16
+    while size < 2 * count:
+        size *= 2
+    group, label = np.full(size, -1, np.int32), np.empty(count, np.int32)
+    head, total = np.empty(count, np.int64), np.zeros(count, np.int64)
+    groups = 0
+    for m in range(count):
+        mask = defined[first + m]
+        at = np.int64((mask ^ (mask >> np.uint64(29))) & np.uint64(size - 1))
+        while group[at] >= 0 and defined[head[group[at]]] != mask:
+            at = (at + 1) & (size - 1)
+        if group[at] < 0:
+            group[at] = groups
+            head[groups] = first + m
+            groups += 1
+        label[m] = group[at]
+        total[group[at]] += 1
+    start = 0
+    for g in range(groups):
+        start, total[g] = start + total[g], start
+    order = np.empty(count, np.int32)
+    for m in range(count):
+        order[total[label[m]]] = first + m
+        total[label[m]] += 1
+    return order
+
+
+@njit(cache=True, nogil=True)
 def run(clusters, links, block, first, last, alive, scratch, output, mode):
     """Match messages first to last against every cluster that they are relevant to.
 
@@ -544,7 +586,7 @@ def run(clusters, links, block, first, last, alive, scratch, output, mode):
             )
         else:
             if clusters.starts[1, NEED] > 1:
-                everyone = everyone[np.argsort(block.defined[first:last], kind="mergesort")]
+                everyone = _grouped(block.defined, first, last)
             _run_wide(
                 clusters, by_need, requirements, block, everyone, slots, alive, scratch, output, mode
             )
