@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from tamis.diagram.kernels import HIGHEST
 from tamis.engine.layout import (
     EVENT,
     FLAG,
@@ -109,9 +110,11 @@ def _sweep_word(clusters, c, requirements, block, chosen, scratch):
         for i in range(count):
             value[place + i] = _ZERO
         for j in range(chosen.size):
-            r = _rank(clusters.threshold, first, count, block.keys[column, chosen[j]])
-            if r < count:
-                value[place + r] |= _ONE << np.uint64(j)
+            key = block.keys[column, chosen[j]]
+            if key != HIGHEST:  # else undefined, or not below any threshold
+                r = _rank(clusters.threshold, first, count, key)
+                if r < count:
+                    value[place + r] |= _ONE << np.uint64(j)
         for i in range(1, count):
             value[place + i] |= value[place + i - 1]
         place += count
@@ -302,9 +305,11 @@ def _places_wide(clusters, requirements, block, chosen, scratch):
         column, first, count = clusters.group[g, 0], clusters.group[g, 1], clusters.group[g, 2]
         value[place : place + count] = _ZERO
         for j in range(chosen.size):
-            r = _rank(clusters.threshold, first, count, block.keys[column, chosen[j]])
-            if r < count:
-                value[place + r, j >> 6] |= _ONE << np.uint64(j & 63)
+            key = block.keys[column, chosen[j]]
+            if key != HIGHEST:
+                r = _rank(clusters.threshold, first, count, key)
+                if r < count:
+                    value[place + r, j >> 6] |= _ONE << np.uint64(j & 63)
         for i in range(1, count):
             for w in range(WIDE):
                 value[place + i, w] |= value[place + i - 1, w]
