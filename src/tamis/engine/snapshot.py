@@ -24,10 +24,11 @@ def save(matcher: Matcher, path: str | os.PathLike[str]) -> None:
     """Write the matcher to `path`: all of it, or nothing. Others may go on using the matcher."""
     target = Path(path)
     try:
-        write(target, arrays_of(matcher))
+        arrays = list(arrays_of(matcher))
     except UnicodeEncodeError as error:
         what = f"cannot be written: {error.object!r} is no text"
         raise SnapshotError(target, what, "give the subscription another id") from error
+    write(target, arrays)
 
 
 def load(
