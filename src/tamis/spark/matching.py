@@ -1,0 +1,229 @@
+"""The questions that are asked about messages: each a frame in and a frame out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.functions import arrow_udf
+
+from tamis.engine import Matcher
+from tamis.engine.snapshot import load
+from tamis.errors import InputError
+from tamis.language import Dialect, Limits
+from tamis.logic import Lookups, Semantics
+from tamis.schema import Schema
+from tamis.spark.shipping import ship
+from tamis.spark.subscriptions import Table
+from tamis.spark.types import argument, schema_of
+from tamis.spark.worker import Columns, Wanted, Work
+
+Subscriptions = Matcher | DataFrame | str | os.PathLike[str]
+ERROR = "_error"  # the column with what is wrong with a message
+_RESULT = "__tamis__"  # a column that no result shows
+
+
+class Options(TypedDict, total=False):
+    """How selectors of a table are read, and what becomes of what is bad.
+
+    `schema` is what they are checked against: that of the messages unless another is given, or
+    None for no check at all. A Matcher or a snapshot has its own semantics, dialect, schema and
+    limits. Of the lookups only mappings and functions that can be pickled reach the workers.
+    """
+
+    semantics: Semantics
+    dialect: Dialect
+    schema: Schema | None
+    limits: Limits
+    lookups: Lookups
+    on_error: Literal["raise", "report"]
+
+
+def match(
+    messages: DataFrame,
+    subscriptions: Subscriptions,
+    *,
+    column: str = "subscriptions",
+    **options: Unpack[Options],
+) -> DataFrame:
+    """The messages with the ids of the subscriptions that each of them matches, as an array.
+
+    `subscriptions` are a Matcher, the path of a saved one, or a frame with `id` and `selector`.
+    They are taken as they are now. With `on_error="report"` bad selectors are left out (see
+    `problems`), and a message that does not fit gets no array but a reason, in `_error`.
+    """
+    question = Question.of(messages, subscriptions, options)
+    return question.answered(column, "ids")
+
+
+def counts(
+    messages: DataFrame,
+    subscriptions: Subscriptions,
+    *,
+    column: str = "matches",
+    **options: Unpack[Options],
+) -> DataFrame:
+    """The messages with how many subscriptions each of them matches. Takes what `match` takes."""
+    return Question.of(messages, subscriptions, options).answered(column, "count")
+
+
+def semi(
+    messages: DataFrame, subscriptions: Subscriptions, **options: Unpack[Options]
+) -> DataFrame:
+    """The messages that match at least one subscription. Takes what `match` takes.
+
+    With `on_error="report"` messages that do not fit are kept as well, with the reason.
+    """
+    counted = Question.of(messages, subscriptions, options).answered(_RESULT, "count")
+    return counted.where(_worth_keeping(counted, F.col(_RESULT) > 0)).drop(_RESULT)
+
+
+def deliveries(
+    messages: DataFrame,
+    subscriptions: Subscriptions,
+    *,
+    column: str = "subscription",
+    **options: Unpack[Options],
+) -> DataFrame:
+    """One row for each message and subscription that it matches. Takes what `match` takes.
+
+    Where the table of subscriptions names a `subscriber`, so does each row. With
+    `on_error="report"` a message that does not fit has one row, with the reason.
+    """
+    question = Question.of(messages, subscriptions, options)
+    question.check_free(column)
+    matched = question.answered(_RESULT, "ids")
+    kept = matched.where(_worth_keeping(matched, F.size(_RESULT) > 0))
+    rows = kept.select("*", F.explode_outer(_RESULT).alias(column)).drop(_RESULT)
+    subscribers = None if question.table is None else question.table.subscribers()
+    if subscribers is None:
+        return rows
+    question.check_free("subscriber")
+    return _with_subscribers(rows, column, subscribers)
+
+
+def problems(
+    messages: DataFrame, subscriptions: DataFrame, **options: Unpack[Options]
+) -> DataFrame:
+    """The bad rows of a table of subscriptions: `id`, `selector`, and the `reason`."""
+    table = Table.read(subscriptions)
+    table.add_to(_matcher(messages, options), report=True)
+    return messages.sparkSession.createDataFrame(table.problems())
+
+
+# --- one call ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Messages, the matcher that they are to pass, and where it came from."""
+
+    messages: DataFrame
+    matcher: Matcher
+    report: bool
+    table: Table | None = None
+    saved: Path | None = None
+
+    @classmethod
+    def of(cls, messages: DataFrame, subscriptions: Subscriptions, options: Options) -> Question:
+        on_error = options.get("on_error", "raise")
+        if on_error not in ("raise", "report"):
+            raise InputError(f"on_error is 'raise' or 'report', not {on_error!r}")
+        report = on_error == "report"
+        if isinstance(subscriptions, Matcher):
+            _refuse(options, "semantics", "dialect", "schema", "limits", "lookups")
+            return cls(messages, subscriptions, report)
+        if isinstance(subscriptions, (str, os.PathLike)):
+            _refuse(options, "semantics", "dialect", "schema", "limits")
+            path = Path(subscriptions)
+            return cls(messages, load(path, lookups=options.get("lookups")), report, saved=path)
+        table, matcher = Table.read(subscriptions), _matcher(messages, options)
+        table.add_to(matcher, report=report)
+        return cls(messages, matcher, report, table)
+
+    def answered(self, column: str, wanted: Wanted) -> DataFrame:
+        """The messages with one column more, and with `_error` where errors are reported."""
+        self.check_free(column)
+        result = self._result(wanted)
+        if not self.report:
+            return self.messages.select("*", result.alias(column))
+        self.check_free(ERROR)
+        inner = "__tamis_reported__"
+        return (
+            self.messages.select("*", result.alias(inner))
+            .select("*", F.col(inner).result.alias(column), F.col(inner).error.alias(ERROR))
+            .drop(inner)
+        )
+
+    def check_free(self, column: str) -> None:
+        if column.lower() in (name.lower() for name in self.messages.columns):
+            raise InputError(
+                f"the messages have a column {column} already: choose another with column=..."
+            )
+
+    def _result(self, wanted: Wanted) -> Column:
+        schema = self.matcher.schema
+        found = {n: argument(self.messages, n, schema) for n in self.matcher.attributes}
+        columns = {name: column for name, column in found.items() if column is not None}
+        shipment = ship(self.messages.sparkSession, self.matcher, self.saved)
+        work = Work(shipment, tuple(columns), wanted, self.report, self.matcher.lookups)
+        # Without any column the worker would not even know how many rows there are.
+        given = list(columns.values()) or [F.lit(0)]
+        result: Column = _function(work, self._type(wanted), len(given))(*given)
+        return result
+
+    def _type(self, wanted: Wanted) -> spark.DataType:
+        plain: spark.DataType = spark.LongType()
+        if wanted == "ids":
+            names = self.matcher.match_many([]).names
+            is_text = pa.types.is_string(names.type)
+            plain = spark.ArrayType(spark.StringType() if is_text else plain)
+        if not self.report:
+            return plain
+        return spark.StructType().add("result", plain).add("error", spark.StringType())
+
+
+def _function(work: Work, result: spark.DataType, columns: int) -> Any:
+    def run(batches: Iterator[Columns]) -> Iterator[pa.Array]:
+        return work(batches)
+
+    # Spark reads from the hints what to hand over: arrays, or tuples of them.
+    several = Iterator[tuple[pa.Array, ...]]
+    run.__annotations__["batches"] = Iterator[pa.Array] if columns == 1 else several
+    run.__annotations__["return"] = Iterator[pa.Array]
+    made: Any = arrow_udf(run, result)  # type: ignore[call-overload]
+    # Matching is costly: Spark must not do it twice to push a filter on its result further down.
+    return made.asNondeterministic()
+
+
+def _matcher(messages: DataFrame, options: Options) -> Matcher:
+    return Matcher(
+        options["schema"] if "schema" in options else schema_of(messages),
+        semantics=options.get("semantics", "sql"),
+        dialect=options.get("dialect", "tamis"),
+        limits=options.get("limits", Limits()),
+        lookups=options.get("lookups"),
+    )
+
+
+def _refuse(options: Options, *names: str) -> None:
+    for name in names:
+        if name in options:
+            raise InputError(f"{name} is for tables of subscriptions: a matcher has its own")
+
+
+def _worth_keeping(frame: DataFrame, matches: Column) -> Column:
+    return matches | F.col(ERROR).isNotNull() if ERROR in frame.columns else matches
+
+
+def _with_subscribers(rows: DataFrame, column: str, subscribers: pa.Table) -> DataFrame:
+    known = subscribers.rename_columns([_RESULT, "subscriber"])
+    right = F.broadcast(rows.sparkSession.createDataFrame(known))
+    return rows.join(right, rows[column] == right[_RESULT], "left").drop(_RESULT)

@@ -1,0 +1,107 @@
+"""A matcher on its way to the workers: one file, saved once, mapped by every worker of a host."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tamis.engine import Matcher
+from tamis.engine.snapshot import load, save
+from tamis.errors import SnapshotError
+from tamis.logic import Lookups
+
+_KEPT = 4  # matchers that a worker holds on to
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """A saved matcher that never changes: its name is never used again.
+
+    `path` is where the driver has it, and so has any worker on its host or on a file system that
+    they share; elsewhere it is a file of that name which Spark has brought.
+    """
+
+    path: str
+    name: str
+
+
+def ship(spark: SparkSession, matcher: Matcher, saved: Path | None = None) -> Shipment:
+    """Save the matcher, or take the snapshot that it was loaded from, and give it to Spark."""
+    name = f"tamis-{uuid.uuid4().hex}.snapshot"
+    path = _folder() / name
+    if saved is None:
+        save(matcher, path)
+    else:
+        _take(saved, path)
+    if is_connect(spark):
+        spark.addArtifacts(str(path), file=True)
+    elif not _is_local(spark):
+        spark.sparkContext.addFile(str(path))
+    return Shipment(str(path), name)
+
+
+def _take(saved: Path, path: Path) -> None:
+    """Hold on to a snapshot as it is now, though another may be saved under its name later."""
+    try:
+        os.link(saved, path)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(saved, path)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def _is_local(spark: SparkSession) -> bool:
+    master = spark.sparkContext.master or ""
+    return master == "local" or master.startswith("local[")
+
+
+@cache
+def _folder() -> Path:
+    """Where this driver saves. It lasts as long as the driver: a frame is run at any later time."""
+    folder, owner = Path(tempfile.mkdtemp(prefix="tamis-")), os.getpid()
+
+    def remove() -> None:
+        if os.getpid() == owner:  # a fork of the driver leaves it alone
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(remove)
+    return folder
+
+
+# --- on a worker ---------------------------------------------------------------
+
+_opened: OrderedDict[str, Matcher] = OrderedDict()
+
+
+def opened(shipment: Shipment, lookups: Lookups) -> Matcher:
+    """The matcher, mapped once in each worker process; the next tasks find it here."""
+    matcher = _opened.get(shipment.name)
+    if matcher is None:
+        matcher = _opened[shipment.name] = _open(shipment, lookups)
+        while len(_opened) > _KEPT:
+            _opened.popitem(last=False)
+    _opened.move_to_end(shipment.name)
+    return matcher
+
+
+def _open(shipment: Shipment, lookups: Lookups) -> Matcher:
+    if Path(shipment.path).exists():  # the driver has checked or made it: trust its bytes
+        return load(shipment.path, lookups=lookups, verify=False)
+    from pyspark import SparkFiles
+
+    brought = Path(SparkFiles.get(shipment.name))
+    if not brought.exists():
+        hint = "the driver that saved it has ended: call match again in the new one"
+        raise SnapshotError(shipment.path, "has not come to this worker", hint)
+    return load(brought, lookups=lookups)

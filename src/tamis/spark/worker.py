@@ -1,0 +1,132 @@
+"""What a worker does with the batches that Spark hands to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tamis.engine import Matcher, Matches
+from tamis.errors import MessageError
+from tamis.logic import Lookups
+from tamis.messages.columnar import typed
+from tamis.messages.table import record_batch, take
+from tamis.spark.shipping import Shipment, opened
+
+Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
+Wanted = Literal["ids", "count"]
+Mask = npt.NDArray[np.bool_]
+
+_FIRST_ROWS = 1 << 10  # rows that are matched before anything is known about their matches
+_MOST_ROWS = 1 << 18
+_IDS = 1 << 22  # ids that an array of results should hold
+_MOST_IDS = 2**31 - 1  # ids that it can hold
+
+
+@dataclass(slots=True)
+class Work:
+    """One call of match: which matcher, which attributes in which order, and what is wanted.
+
+    With `report`, a row that does not fit gets a reason instead of a result.
+    """
+
+    shipment: Shipment
+    names: tuple[str, ...]
+    wanted: Wanted
+    report: bool
+    lookups: Lookups = field(default_factory=dict)
+
+    def __call__(self, batches: Iterator[Columns]) -> Iterator[pa.Array]:
+        """For each row of the batches its result, in order; not always in as many batches."""
+        matcher = opened(self.shipment, self.lookups)
+        rows = _FIRST_ROWS
+        for columns in batches:
+            batch = self._batch(columns)
+            first = 0
+            while first < batch.num_rows:
+                result, ids = self._result(matcher, batch.slice(first, rows))
+                if result is None:
+                    rows = max(1, rows // 2)
+                    continue
+                yield result
+                done = min(rows, batch.num_rows - first)
+                first += done
+                rows = max(1, min(_MOST_ROWS, _IDS * done // max(ids, 1)))
+
+    def _batch(self, columns: Columns) -> pa.RecordBatch:
+        given: list[Any] = list(columns) if isinstance(columns, tuple) else [columns]
+        return record_batch(self.names, given[: len(self.names)], len(given[0]))
+
+    def _result(self, matcher: Matcher, batch: pa.RecordBatch) -> tuple[pa.Array | None, int]:
+        """The rows' results and how many ids they hold; None where these are too many."""
+        bad: dict[int, str] = {}
+        try:
+            return self._good(matcher, batch, bad)
+        except MessageError:
+            bad = misfits(matcher, batch)
+            if not bad:
+                raise
+        if not self.report:
+            row = min(bad)
+            hint = "on_error='report' puts such rows aside"
+            raise MessageError(f"a message does not fit: {bad[row]}\n  {hint}") from None
+        return self._good(matcher, batch, bad)
+
+    def _good(
+        self, matcher: Matcher, batch: pa.RecordBatch, bad: dict[int, str]
+    ) -> tuple[pa.Array | None, int]:
+        rows = batch.num_rows
+        good = np.ones(rows, bool)
+        if bad:
+            good[list(bad)] = False
+            batch = take(batch, np.flatnonzero(good).tolist())
+        if self.wanted == "count":
+            counts = np.zeros(rows, np.int64)
+            counts[good] = matcher.count_batch(batch)
+            return self._reported(pa.array(counts, mask=~good), bad), rows
+        matches = matcher.match_batch(batch)
+        ids = int(matches.offsets[-1])
+        if ids > _MOST_IDS:
+            return None, ids
+        return self._reported(lists(matches, good), bad), ids
+
+    def _reported(self, result: pa.Array, bad: dict[int, str]) -> pa.Array:
+        if not self.report:
+            return result
+        reasons = pa.nulls(len(result), pa.string())
+        if bad:
+            reasons = pa.array([bad.get(i) for i in range(len(result))], pa.string())
+        return pa.StructArray.from_arrays([result, reasons], ["result", "error"])
+
+
+def lists(matches: Matches, good: Mask) -> pa.ListArray:
+    """One list of ids per row; null where the row is not good and so was not matched."""
+    counts = np.zeros(len(good) + 1, np.int32)
+    counts[1:][good] = matches.counts
+    mask = None if good.all() else pa.array(~good)
+    offsets = pa.array(np.cumsum(counts, dtype=np.int32))
+    return pa.ListArray.from_arrays(offsets, matches.ids, mask=mask)
+
+
+def misfits(matcher: Matcher, batch: pa.RecordBatch) -> dict[int, str]:
+    """The rows that the matcher cannot take, each with the reason."""
+    names = [name for name in matcher.attributes if name in set(batch.schema.names)]
+    rows, found = typed("the messages", batch, matcher.schema, names)
+    if matcher.semantics == "total" and matcher.schema is not None:
+        for i, missing in _missing(rows, list(matcher.schema)).items():
+            found.setdefault(i, f"the message does not define {', '.join(missing)}")
+    return found
+
+
+def _missing(rows: pa.RecordBatch, names: list[str]) -> dict[int, list[str]]:
+    missing: dict[int, list[str]] = {}
+    for name in names:
+        known = name in rows.schema.names
+        absent = rows.column(name).is_null().to_numpy(False) if known else np.ones(len(rows), bool)
+        for i in np.flatnonzero(absent).tolist():
+            missing.setdefault(i, []).append(name)
+    return missing

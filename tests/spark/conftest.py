@@ -1,0 +1,31 @@
+"""One Spark session for all tests; starting one takes longer than any test."""
+
+from __future__ import annotations
+
+import pytest
+
+from tamis.errors import TamisError
+
+pytest.importorskip("pyspark", reason="PySpark is not installed: requirements/spark.txt")
+
+
+def pytest_collection_modifyitems(items):
+    """With --dist=loadgroup, all tests of Spark share one process and so one session."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from tamis.spark.session import check_java, session
+
+    try:
+        check_java()
+    except TamisError as error:
+        pytest.skip(str(error))
+    # The tests are many small plans: quick to compile matters, well compiled does not.
+    quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xshare:auto"}
+    running = session(cores=2, memory="1g", settings=quick)
+    yield running
+    running.stop()
