@@ -8,6 +8,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -409,12 +410,17 @@ def test_a_terminal_sees_a_summary(files):
     code = "import sys; from tamis.cli import main; sys.exit(main())"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm"}
     arguments = [sys.executable, "-c", code, "match", "s.jsonl", "m.jsonl"]
+    told: list[bytes] = []  # a terminal holds little: read while the command runs
+    reader = threading.Thread(target=lambda: told.extend(iter(lambda: os.read(read, 4096), b"")))
+    reader.daemon = True
+    reader.start()
     process = subprocess.run(arguments, env=environment, stdout=subprocess.PIPE, stderr=write)
-    os.close(write)
-    told = os.read(read, 100_000).decode()
-    os.close(read)
+    deadline = time.monotonic() + 20
+    while b"subscriptions" not in b"".join(told) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    told_text = b"".join(told).decode(errors="replace")
     assert found(process.stdout.decode()) == EXPECTED
-    assert "3 messages (2 matched), 4 matches, 3 subscriptions" in told
+    assert "3 messages (2 matched), 4 matches, 3 subscriptions" in told_text
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
