@@ -6,19 +6,20 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 
 from tamis.engine.batch import Messages, from_mappings, from_table
 from tamis.engine.folding import Folding
+from tamis.engine.implications import Implications
 from tamis.engine.intake import Dialect, Intake
 from tamis.engine.layout import I8, U8
 from tamis.engine.matches import Matches
 from tamis.engine.report import Notice, Report, notice, report
 from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.engine.state import State
-from tamis.errors import SelectorError, SubscriptionError
+from tamis.errors import SelectorError, SnapshotError, SubscriptionError
 from tamis.language import Limits
 from tamis.language.tree import Condition
 from tamis.logic import Explanation, Lookups, Semantics, explain, finder, value
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Id = str | int
+Engine = Literal["diagram", "implication"]
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
 Result = TypeVar("Result")
 _ROWS = 1 << 18  # messages that are matched in one piece
@@ -48,6 +50,7 @@ class Matcher:
         dialect: Dialect = "tamis",
         limits: Limits = Limits(),
         lookups: Lookups | None = None,
+        engine: Engine = "diagram",
     ) -> None:
         self.schema, self.semantics, self.dialect, self.limits = schema, semantics, dialect, limits
         self.lookups: Lookups = lookups or {}
@@ -56,6 +59,10 @@ class Matcher:
         self._texts: list[str] = []
         self._slots: dict[Id, int] = {}
         self._folding = Folding(self._compile)
+        self.implications: Implications | None = None
+        if engine == "implication":
+            vocabulary, templates = self._intake.vocabulary, self._intake.templates
+            self._folding = self.implications = Implications(vocabulary, templates)
         self._known_names: pa.Array | None = None
 
     def __len__(self) -> int:
@@ -84,6 +91,8 @@ class Matcher:
         Says so where no message, or every message, can match it.
         """
         self.add_many([(id, selector)])
+        if self.implications is not None:
+            return self.implications.notice()
         segment = self._folding.state.segments[-1]
         return notice(segment, len(segment) - 1)
 
@@ -168,6 +177,8 @@ class Matcher:
         """Write everything to one file, or nothing: a crash leaves the file that was there."""
         from tamis.engine.snapshot import save
 
+        if self.implications is not None:
+            raise SnapshotError(path, "only a matcher with engine='diagram' can be saved")
         save(self, path)
 
     @classmethod
@@ -203,7 +214,7 @@ class Matcher:
 
     def match_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> Matches:
         """The ids that each row matches. `threads` share the rows."""
-        parts = self._parts(table, threads, State.matched)
+        parts = self._parts(table, threads, lambda state, *batch: state.matched(*batch))
         offsets = [np.zeros(1, np.int64)]
         for own, _ in parts:
             offsets.append(own[1:] + offsets[-1][-1])
@@ -212,7 +223,7 @@ class Matcher:
 
     def count_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> I8:
         """How many subscriptions each row matches, without naming them."""
-        parts = self._parts(table, threads, State.counts)
+        parts = self._parts(table, threads, lambda state, *batch: state.counts(*batch))
         return np.concatenate([np.empty(0, np.int64), *parts])
 
     def bitmap_batch(self, table: pa.Table | pa.RecordBatch) -> tuple[list[Id], U8]:
@@ -227,7 +238,8 @@ class Matcher:
 
     def report(self) -> Report:
         """Subscriptions that match never, always, or the same as another. Takes a while on many."""
-        return report(self._folding.state, self._ids)
+        inside = self.implications
+        return report(inside.diagrams() if inside else self._folding.state, self._ids)
 
     def covers(self, a: Id, b: Id) -> bool:
         """Whether every message that `b` matches is matched by `a` too; False where in doubt."""

@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The tests of one group on the way to a node: all of them, and those with kin."""
+    """The tests on the way to a node: all of them, and those with kin. Each a stack."""
 
     test: I4
     truth: U1
@@ -110,22 +110,23 @@ def edges_of(forest: Forest, found: Found, budget: int = EDGES) -> Edges:
 def follow(trees, variables, node, knowledge, path):
     """Go down from `node` as far as the path decides its tests (figure 12).
 
-    `knowledge` is (group, low, high, void, tests, kin) of the path.
+    `knowledge` is (group, low, high, void) of the path, and where in its two stacks the tests of
+    the group stand: [first, tests) and [first kin, kin).
     """
-    group, low, high, void, tests, kin = knowledge
+    group, low, high, void, first, tests, first_kin, kin = knowledge
     atoms = variables.group.size
     while trees.test[node] < atoms:
         v = trees.test[node]
         if variables.group[v] != group:
             break
         answer = -1
-        for i in range(tests):
+        for i in range(first, tests):
             if path.test[i] == v:
                 answer = np.int64(path.truth[i])
         if answer < 0:
             answer = answered(variables, v, low, high, void)
         if answer < 0:
-            answer = related(variables, v, path.kin, path.kin_truth, kin)
+            answer = related(variables, v, path.kin, path.kin_truth, first_kin, kin)
         if answer < 0:
             break
         node = trees.high[node] if answer == 1 else trees.low[node]
@@ -135,10 +136,10 @@ def follow(trees, variables, node, knowledge, path):
 @njit(cache=True, nogil=True)
 def _learn(variables, v, assumed, knowledge, path):
     """What is known once variable v is true or false. Knowledge ends where its group ends."""
-    group, low, high, void, tests, kin = knowledge
+    group, low, high, void, first, tests, first_kin, kin = knowledge
     if variables.group[v] != group:
         group, low, high = np.int64(variables.group[v]), np.int64(START), np.int64(HIGHEST)
-        void, tests, kin = np.int64(1), np.int64(0), np.int64(0)
+        void, first, first_kin = np.int64(1), tests, kin
     low, high, void = narrowed(variables, v, assumed, low, high, void)
     path.test[tests] = v
     path.truth[tests] = 1 if assumed else 0
@@ -146,7 +147,7 @@ def _learn(variables, v, assumed, knowledge, path):
         path.kin[kin] = v
         path.kin_truth[kin] = 1 if assumed else 0
         kin += 1
-    return group, low, high, void, tests + 1, kin
+    return group, low, high, void, first, tests + 1, first_kin, kin
 
 
 @njit(cache=True, nogil=True)
@@ -195,7 +196,7 @@ def _look(trees, variables, node, v, near, starts, knowledge, path, found):
 def targets(trees, variables, tree, near, starts, path, found):
     """t(X) for the nodes X of one tree, in preorder (figure 11)."""
     atoms = variables.group.size
-    stack = np.empty((path.test.size, 8), np.int64)  # node, stage, knowledge before its test
+    stack = np.empty((path.test.size, 10), np.int64)  # node, stage, knowledge before its test
     root = trees.root[tree]
     stack[0] = 0
     stack[0, 0], stack[0, 2] = root, -1
@@ -211,7 +212,8 @@ def targets(trees, variables, tree, near, starts, path, found):
         frame[1] += 1
         v = trees.test[n]
         child = trees.high[n] if assumed else trees.low[n]
-        before = (frame[2], frame[3], frame[4], frame[5], frame[6], frame[7])
+        where = (frame[6], frame[7], frame[8], frame[9])
+        before = (frame[2], frame[3], frame[4], frame[5], *where)
         knowledge = _learn(variables, v, assumed, before, path)
         found.size[child] = 0
         found.width[child] = np.uint64(knowledge[2]) - np.uint64(knowledge[1])
@@ -222,7 +224,7 @@ def targets(trees, variables, tree, near, starts, path, found):
         _look(trees, variables, child, v, near, starts, knowledge, path, found)
         d += 1
         stack[d, 0], stack[d, 1] = child, 0
-        for k in range(6):
+        for k in range(8):
             stack[d, 2 + k] = knowledge[k]
 
 

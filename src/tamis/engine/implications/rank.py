@@ -1,0 +1,324 @@
+"""Evaluation by a ranked frontier (US 7,136,899, figure 13), compiled.
+
+Every subscription has a current node. The rank keeps, for each variable, the list of the
+subscriptions whose current node tests it; a bitmap says which lists are not empty. The first
+variable in order is decided once, for its whole list; who leaves the list goes to a lower node, so
+no variable comes up again. Edges of a node that is reached move other subscriptions down with it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from tamis.diagram.kernels import HIGHEST, Variables
+from tamis.engine.implications.edges import Edges
+from tamis.engine.implications.trees import START, Trees, answered, narrowed
+from tamis.engine.layout import I4, I8, U1, U8
+from tamis.logic.atoms import Kind
+
+EVALUATED, IMPLIED, SHORTCUTS, VISITED = range(4)  # columns of the statistics
+_BELOW = int(Kind.BELOW)
+
+
+class Rank(NamedTuple):
+    """Who waits where. `after` and `before` link the subscriptions of a list; -1 ends it."""
+
+    head: I4  # variable -> subscription
+    after: I4
+    before: I4
+    current: I4  # subscription -> node
+    filled: U8  # bit v % 64 of word v // 64: list v is not empty
+    waiting: I4  # group -> subscriptions
+
+
+class Questions(NamedTuple):
+    """How to ask a message about a variable, and the signposts of each group."""
+
+    kind: U1
+    place: I4  # column of keys, event, or column of flags
+    bit: U1  # of a flag
+    threshold: I8
+    post_offsets: I8  # group -> its signposts
+    posts: I4  # variables, ascending
+    column: I4  # group -> column of flags
+    family: U1  # group -> bit of its type
+
+
+class Memory(NamedTuple):
+    """One reader's working memory."""
+
+    rank: Rank
+    fired: I8  # event -> stamp of the last message that fired it
+    known: I8  # group -> low, high, void, stamp
+    stack: I4
+    cursor: I8  # next variable, stamp, results so far
+
+
+class Graph(NamedTuple):
+    """What never changes: trees, edges, variables, questions, and the rank at the start."""
+
+    trees: Trees
+    edges: Edges
+    variables: Variables
+    questions: Questions
+    start: Rank
+
+
+@njit(cache=True, nogil=True)
+def _first_bit(word):
+    """The number of the lowest bit that is set."""
+    at = 0
+    for width in (32, 16, 8, 4, 2, 1):
+        if word & ((np.uint64(1) << np.uint64(width)) - np.uint64(1)) == 0:
+            word >>= np.uint64(width)
+            at += width
+    return at
+
+
+@njit(cache=True, nogil=True)
+def _next_filled(filled, v):
+    """The first variable from v on whose list is not empty; past the end where there is none."""
+    w = v >> 6
+    if w >= filled.size:
+        return filled.size << 6
+    word = filled[w] >> np.uint64(v & 63) << np.uint64(v & 63)
+    while word == 0:
+        w += 1
+        if w == filled.size:
+            return w << 6
+        word = filled[w]
+    return (w << 6) + _first_bit(word)
+
+
+@njit(cache=True, nogil=True)
+def enter(rank, variables, s, v):
+    """Put subscription s into list v."""
+    first = rank.head[v]
+    rank.after[s], rank.before[s] = first, -1
+    if first >= 0:
+        rank.before[first] = s
+    rank.head[v] = s
+    rank.filled[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+    rank.waiting[variables.group[v]] += 1
+
+
+@njit(cache=True, nogil=True)
+def leave(rank, variables, s, v):
+    """Take subscription s out of list v."""
+    after, before = rank.after[s], rank.before[s]
+    if after >= 0:
+        rank.before[after] = before
+    if before >= 0:
+        rank.after[before] = after
+    else:
+        rank.head[v] = after
+        if after < 0:
+            rank.filled[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
+    rank.waiting[variables.group[v]] -= 1
+
+
+@njit(cache=True, nogil=True)
+def fill(rank, trees, variables):
+    """Every subscription at the root of its tree; those without a test wait nowhere."""
+    atoms = variables.group.size
+    for s in range(trees.root.size):
+        root = trees.root[s]
+        rank.current[s] = root
+        if root >= 0 and trees.test[root] < atoms:
+            enter(rank, variables, s, trees.test[root])
+
+
+@njit(cache=True, nogil=True)
+def _truth(questions, v, block, message, memory):
+    """What the message says of variable v."""
+    kind, place = questions.kind[v], questions.place[v]
+    if kind < _BELOW:
+        return block.flags[place, message] & questions.bit[v] != 0
+    if kind == _BELOW:
+        return block.keys[place, message] < questions.threshold[v]
+    return memory.fired[place] == memory.cursor[1]
+
+
+@njit(cache=True, nogil=True)
+def _knowledge(known, group, stamp):
+    if known[group, 3] != stamp:
+        known[group, 0], known[group, 1], known[group, 2] = START, HIGHEST, 1
+        known[group, 3] = stamp
+
+
+@njit(cache=True, nogil=True)
+def _learn(variables, known, v, truth):
+    row = known[variables.group[v]]
+    row[0], row[1], row[2] = narrowed(variables, v, truth, row[0], row[1], row[2])
+
+
+@njit(cache=True, nogil=True)
+def _read_signposts(graph, group, block, message, memory, statistics):
+    """Find between which two signposts of the group the value stands."""
+    questions, row = graph.questions, memory.known[group]
+    statistics[EVALUATED] += 1
+    if block.flags[questions.column[group], message] & questions.family[group] == 0:
+        row[0], row[1] = HIGHEST, HIGHEST
+        return
+    row[2] = 0
+    low, high = questions.post_offsets[group], questions.post_offsets[group + 1]
+    while low < high:
+        middle = (low + high) // 2
+        v = questions.posts[middle]
+        truth = _truth(questions, v, block, message, memory)
+        statistics[EVALUATED] += 1
+        _learn(graph.variables, memory.known, v, truth)
+        if truth:
+            high = middle
+        else:
+            low = middle + 1
+
+
+@njit(cache=True, nogil=True)
+def _pays(questions, group, waiting):
+    """Whether so many subscriptions wait that reading the signposts costs less than asking."""
+    posts = questions.post_offsets[group + 1] - questions.post_offsets[group]
+    cost = 2
+    while posts > 0:
+        posts >>= 1
+        cost += 1
+    return cost > 3 and waiting > 2 * cost
+
+
+@njit(cache=True, nogil=True)
+def _decide(graph, v, block, message, memory, statistics, signposts):
+    """The truth of variable v: implied by what is known, or asked."""
+    group = graph.variables.group[v]
+    known = memory.known
+    if known[group, 3] != memory.cursor[1]:
+        _knowledge(known, group, memory.cursor[1])
+        if signposts and _pays(graph.questions, group, memory.rank.waiting[group]):
+            _read_signposts(graph, group, block, message, memory, statistics)
+    row = known[group]
+    answer = answered(graph.variables, v, row[0], row[1], row[2]) if signposts else -1
+    if answer >= 0:
+        statistics[IMPLIED] += 1
+        return answer == 1
+    statistics[EVALUATED] += 1
+    truth = _truth(graph.questions, v, block, message, memory)
+    _learn(graph.variables, known, v, truth)
+    return truth
+
+
+@njit(cache=True, nogil=True)
+def _advance(graph, node, alive, slot, memory, out, statistics):
+    """Go to a node, and take every shortcut from there that leads on. Matches go to `out`."""
+    trees, edges, rank, stack = graph.trees, graph.edges, memory.rank, memory.stack
+    atoms = graph.variables.group.size
+    stack[0] = node
+    depth, steps = 1, 0
+    while depth > 0:
+        depth -= 1
+        node = stack[depth]
+        s = trees.owner[node]
+        before = trees.test[rank.current[s]]
+        if trees.test[node] <= before:
+            continue
+        leave(rank, graph.variables, s, before)
+        rank.current[s] = node
+        steps += 1
+        if trees.test[node] < atoms:
+            enter(rank, graph.variables, s, trees.test[node])
+        elif trees.low[node] == 1 and alive[s]:
+            out[memory.cursor[2]] = slot[s]
+            memory.cursor[2] += 1
+        for k in range(edges.offsets[node], edges.offsets[node + 1]):
+            stack[depth] = edges.target[k]
+            depth += 1
+    statistics[VISITED] += steps
+    statistics[SHORTCUTS] += steps - 1
+
+
+@njit(cache=True, nogil=True)
+def begin(graph, block, message, alive, slot, memory, out):
+    """Start a message: the first rank, its events, and the subscriptions that need no test."""
+    rank, start = memory.rank, graph.start
+    rank.head[:], rank.after[:], rank.before[:] = start.head, start.after, start.before
+    rank.current[:], rank.filled[:], rank.waiting[:] = start.current, start.filled, start.waiting
+    memory.cursor[0] = 0
+    memory.cursor[1] += 1
+    for e in range(block.offsets[message], block.offsets[message + 1]):
+        memory.fired[block.events[e]] = memory.cursor[1]
+    atoms = graph.variables.group.size
+    trees = graph.trees
+    for s in range(trees.root.size):
+        root = trees.root[s]
+        if root >= 0 and trees.test[root] == atoms and trees.low[root] == 1 and alive[s]:
+            out[memory.cursor[2]] = slot[s]
+            memory.cursor[2] += 1
+
+
+@njit(cache=True, nogil=True)
+def proceed(graph, block, message, alive, slot, memory, out, statistics, enough, signposts):
+    """Decide variables until `enough` matches are out; True when all is decided."""
+    rank = memory.rank
+    atoms = graph.variables.group.size
+    while memory.cursor[2] < enough:
+        v = _next_filled(rank.filled, memory.cursor[0])
+        if v >= atoms:
+            return True
+        memory.cursor[0] = v
+        truth = _decide(graph, v, block, message, memory, statistics, signposts)
+        while rank.head[v] >= 0:
+            node = rank.current[rank.head[v]]
+            lower = graph.trees.high[node] if truth else graph.trees.low[node]
+            _advance(graph, lower, alive, slot, memory, out, statistics)
+    return False
+
+
+@njit(cache=True, nogil=True)
+def run(graph, block, first, alive, slot, memory, out, ends, statistics, signposts):
+    """Messages from number `first` on, while there is room for all subscriptions in `out`.
+
+    ends[m] is where the matches of message m end. Returns the first message that was not done.
+    """
+    memory.cursor[2] = 0
+    for message in range(first, ends.size):
+        if memory.cursor[2] + slot.size > out.size:
+            return message
+        begin(graph, block, message, alive, slot, memory, out)
+        proceed(
+            graph,
+            block,
+            message,
+            alive,
+            slot,
+            memory,
+            out,
+            statistics,
+            np.int64(1) << 62,
+            signposts,
+        )
+        ends[message] = memory.cursor[2]
+    return ends.size
+
+
+@njit(cache=True, nogil=True)
+def brute_force(graph, block, alive, memory, statistics):
+    """Every tree on its own, nothing shared: how many match; predicates and nodes are counted."""
+    trees = graph.trees
+    atoms = graph.variables.group.size
+    matches = 0
+    for message in range(block.flags.shape[1]):
+        memory.cursor[1] += 1
+        for e in range(block.offsets[message], block.offsets[message + 1]):
+            memory.fired[block.events[e]] = memory.cursor[1]
+        for s in range(trees.root.size):
+            node = trees.root[s]
+            if node < 0:
+                continue
+            while trees.test[node] < atoms:
+                truth = _truth(graph.questions, trees.test[node], block, message, memory)
+                node = trees.high[node] if truth else trees.low[node]
+                statistics[EVALUATED] += 1
+                statistics[VISITED] += 1
+            matches += trees.low[node] & alive[s]
+    return matches

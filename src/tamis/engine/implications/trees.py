@@ -66,9 +66,9 @@ def answered(variables, v, low, high, void):
 
 
 @njit(cache=True, nogil=True)
-def related(variables, v, known, truth, depth):
-    """1 or 0 where the tests `known` decide variable v as its kin, else -1."""
-    return decided(variables, v, LOWEST, HIGHEST, known, truth, depth)
+def related(variables, v, known, truth, base, end):
+    """1 or 0 where the tests known[base:end] of its group decide variable v as its kin, else -1."""
+    return decided(variables, v, LOWEST, HIGHEST, known[base:], truth[base:], end - base)
 
 
 @njit(cache=True, nogil=True)
@@ -122,7 +122,7 @@ def _slots(program, own):
 
 
 # Fields of a frame of `tree`: its node, variable, stage, and what the path knows of the group.
-_NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _VOID, _KIN = range(8)
+_NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _VOID, _BASE, _KIN = range(9)
 
 
 @njit(cache=True, nogil=True)
@@ -143,7 +143,7 @@ def tree(program, variables, trees, first, budget):
     stack, starts = np.empty(program.size + 1, np.int32), np.empty(program.size + 1, np.int32)
     assigned = np.full((own.size + 2, own.size + 1), -1, np.int8)
     known, truth = np.empty(own.size + 1, np.int32), np.empty(own.size + 1, np.uint8)
-    frames = np.zeros((own.size + 2, 8), np.int64)
+    frames = np.zeros((own.size + 2, 9), np.int64)
     frames[0, _GROUP] = -1
     size, inner, d = 0, 0, 0
     while d >= 0:
@@ -160,12 +160,12 @@ def tree(program, variables, trees, first, budget):
                 chosen = _next(program, slot, live)
                 v = own[chosen]
                 if variables.group[v] != frame[_GROUP]:
-                    frame[_GROUP], frame[_KIN] = variables.group[v], 0
+                    frame[_GROUP], frame[_BASE] = variables.group[v], frame[_KIN]
                     frame[_LOW], frame[_HIGH], frame[_VOID] = START, HIGHEST, 1
                     break
                 answer = answered(variables, v, frame[_LOW], frame[_HIGH], frame[_VOID])
                 if answer < 0:
-                    answer = related(variables, v, known, truth, frame[_KIN])
+                    answer = related(variables, v, known, truth, frame[_BASE], frame[_KIN])
                 if answer < 0:
                     break
                 assigned[d, chosen] = answer
@@ -197,7 +197,8 @@ def tree(program, variables, trees, first, budget):
         frame[_STAGE] += 1
         v = own[frame[_VARIABLE]]
         child = frames[d + 1]
-        child[_STAGE], child[_GROUP], child[_KIN] = 0, frame[_GROUP], frame[_KIN]
+        child[_STAGE], child[_GROUP] = 0, frame[_GROUP]
+        child[_BASE], child[_KIN] = frame[_BASE], frame[_KIN]
         known_now = narrowed(variables, v, assumed, frame[_LOW], frame[_HIGH], frame[_VOID])
         child[_LOW], child[_HIGH], child[_VOID] = known_now
         if variables.kin[v] >= 0:

@@ -1,0 +1,267 @@
+"""An implication graph, ready to be evaluated; and what readers see of several."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tamis.engine.batch import Messages
+from tamis.engine.encode import encode, encode_one
+from tamis.engine.implications import rank as kernels
+from tamis.engine.implications.edges import Edges, no_edges
+from tamis.engine.implications.forest import Forest
+from tamis.engine.implications.rank import Memory, Questions, Rank
+from tamis.engine.kernels import sort_rows
+from tamis.engine.layout import I4, I8, U1, U8, Block
+from tamis.engine.segment import Segment
+from tamis.engine.state import State
+from tamis.language.tree import attributes
+from tamis.logic import Derived, Kind, Lookups
+
+_ROOM = 1 << 16
+_memory = threading.local()  # each thread's working memory, per graph
+ValueOf = Callable[[Derived], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What matching took: predicates evaluated, tests that an implication saved, nodes visited."""
+
+    evaluated: int
+    implied: int  # predicates whose truth followed from others
+    shortcuts: int  # subscriptions that an edge moved on
+    visited: int
+
+    @property
+    def saved(self) -> int:
+        return self.implied + self.shortcuts
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A forest with its edges; `beside` holds the subscriptions that are too large for a tree."""
+
+    forest: Forest
+    edges: Edges
+    kernel: kernels.Graph
+    beside: Segment | None
+
+    @classmethod
+    def of(cls, forest: Forest, beside: Segment | None) -> Graph:
+        edges = no_edges(len(forest.trees.test))
+        variables, questions = forest.atoms.variables, _questions(forest)
+        start = _rank(forest)
+        kernels.fill(start, forest.trees, variables)
+        kernel = kernels.Graph(forest.trees, edges, variables, questions, start)
+        return cls(forest, edges, kernel, beside)
+
+    def with_edges(self, edges: Edges) -> Graph:
+        kernel = self.kernel._replace(edges=edges)
+        return Graph(self.forest, edges, kernel, self.beside)
+
+    def __len__(self) -> int:
+        return len(self.forest)
+
+    def memory(self) -> Memory:
+        """New working memory. The stack holds what one step may push: every edge once."""
+        start = self.kernel.start
+        return Memory(
+            _rank(self.forest),
+            np.zeros(max(self.forest.index.events, 1), np.int64),
+            np.zeros((len(start.waiting), 4), np.int64),
+            np.empty(len(self.edges.target) + 1, np.int32),
+            np.zeros(3, np.int64),
+        )
+
+
+def _rank(forest: Forest) -> Rank:
+    variables, trees = len(forest.atoms.question), len(forest)
+    groups = len(forest.atoms.variables.table)
+    return Rank(
+        np.full(max(variables, 1), -1, np.int32),
+        np.full(trees, -1, np.int32),
+        np.full(trees, -1, np.int32),
+        np.zeros(trees, np.int32),
+        np.zeros(variables // 64 + 1, np.uint64),
+        np.zeros(max(groups, 1), np.int32),
+    )
+
+
+def _questions(forest: Forest) -> Questions:
+    atoms, index = forest.atoms, forest.index
+    kind, variables = atoms.kind, atoms.variables
+    bit = np.where(kind == Kind.DEFINED, 1, np.where(kind == Kind.TYPED, 2 << atoms.family, 0))
+    posts = np.flatnonzero((kind == Kind.BELOW) & (variables.low < variables.high))
+    groups = max(len(variables.table), 1)
+    offsets = np.searchsorted(variables.group[posts], np.arange(groups + 1)).astype(np.int64)
+    column, family = np.zeros(groups, np.int32), np.zeros(groups, np.uint8)
+    for v in posts[offsets[:-1][np.diff(offsets) > 0]].tolist():
+        column[variables.group[v]] = index.column[int(atoms.term[v])]
+        family[variables.group[v]] = 2 << int(atoms.family[v])
+    return Questions(
+        kind.astype(np.uint8),
+        index.place,
+        bit.astype(np.uint8),
+        index.threshold,
+        offsets,
+        posts.astype(np.int32),
+        column,
+        family,
+    )
+
+
+@dataclass(frozen=True)
+class GraphState(State):
+    """What readers see: graphs, and which of their subscriptions are alive. Never changed.
+
+    It has no segments of its own; `living` goes with `graphs`.
+    """
+
+    graphs: tuple[Graph, ...] = ()
+    living: tuple[U1, ...] = ()
+    signposts: bool = True
+
+    @cached_property
+    def beside(self) -> State:
+        """The subscriptions that are too large for trees, as diagrams."""
+        pairs = [
+            (g.beside, a[g.forest.large])
+            for g, a in zip(self.graphs, self.living, strict=True)
+            if g.beside is not None
+        ]
+        return State(tuple(s for s, _ in pairs), tuple(a for _, a in pairs))
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that some subscription looks at."""
+        terms = [t.term for graph in self.graphs for t in graph.forest.index.terms]
+        names = [name for term in terms for name in attributes(term)]
+        return tuple(dict.fromkeys((*names, *self.beside.attributes)))
+
+    @cached_property
+    def size(self) -> int:
+        """Subscriptions, dead ones included."""
+        return sum(map(len, self.graphs))
+
+    def matched(self, messages: Messages, lookups: Lookups) -> tuple[I8, I4]:
+        """Offsets and slots: which subscriptions each message matches, in the order of adding."""
+        statistics = np.zeros(4, np.int64)
+        parts = [self.beside.matched(messages, lookups)]
+        for graph, alive, block in self._encoded(messages, lookups):
+            parts.append(_matched(graph, alive, block, statistics, self.signposts))
+        return _merged(parts)
+
+    def counts(self, messages: Messages, lookups: Lookups) -> I8:
+        """How many subscriptions each message matches."""
+        return np.diff(self.matched(messages, lookups)[0])
+
+    def statistics(self, messages: Messages, lookups: Lookups) -> Statistics:
+        """What matching the messages takes, all together; subscriptions beside are not counted."""
+        statistics = np.zeros(4, np.int64)
+        for graph, alive, block in self._encoded(messages, lookups):
+            _matched(graph, alive, block, statistics, self.signposts)
+        return Statistics(*statistics.tolist())
+
+    def brute_force(self, messages: Messages, lookups: Lookups) -> Statistics:
+        """The same where every tree is evaluated on its own."""
+        statistics = np.zeros(4, np.int64)
+        for graph, alive, block in self._encoded(messages, lookups):
+            kernels.brute_force(graph.kernel, block, alive, _scratch(graph), statistics)
+        return Statistics(*statistics.tolist())
+
+    def one(self, value_of: ValueOf) -> list[int]:
+        """The slots that a single message matches."""
+        return sorted(self.each(value_of, at_once=True))
+
+    def each(self, value_of: ValueOf, *, at_once: bool = False) -> Iterator[int]:
+        """The slots that a message matches, as they are decided.
+
+        Matching rests between two of them, so whoever has seen enough pays for no more.
+        """
+        statistics = np.zeros(4, np.int64)
+        for graph, alive in zip(self.graphs, self.living, strict=True):
+            slot, kernel = graph.forest.source.slot, graph.kernel
+            out = np.empty(len(graph), np.int32)
+            memory = _scratch(graph) if at_once else graph.memory()
+            block = encode_one(graph.forest.index, value_of)
+            memory.cursor[2] = done = 0
+            kernels.begin(kernel, block, 0, alive, slot, memory, out)
+            finished = False
+            while not finished:
+                enough = len(out) + 1 if at_once else int(memory.cursor[2]) + 1
+                finished = kernels.proceed(
+                    *(kernel, block, 0, alive, slot, memory, out, statistics),
+                    *(enough, self.signposts),
+                )
+                found = out[done : memory.cursor[2]].tolist()
+                done = int(memory.cursor[2])
+                yield from found
+        yield from self.beside.one(value_of)
+
+    def bitmaps(self, messages: Messages, lookups: Lookups) -> tuple[I4, U8]:
+        """The slots alive, and for each a row of bits, one per message."""
+        offsets, slots = self.matched(messages, lookups)
+        living = [
+            g.forest.source.slot[a.view(bool)]
+            for g, a in zip(self.graphs, self.living, strict=True)
+        ]
+        rows = np.sort(np.concatenate([np.empty(0, np.int32), *living]))
+        bits = np.zeros((len(rows), (len(messages) + 63) // 64), np.uint64)
+        message = np.repeat(np.arange(len(messages)), np.diff(offsets))
+        ones = np.uint64(1) << (message % 64).astype(np.uint64)
+        np.bitwise_or.at(bits, (np.searchsorted(rows, slots), message // 64), ones)
+        return rows, bits
+
+    def _encoded(self, messages: Messages, lookups: Lookups) -> list[tuple[Graph, U1, Block]]:
+        length = len(messages)
+        return [
+            (g, a, encode(g.forest.index, length, lambda term: messages.column(term, lookups)))
+            for g, a in zip(self.graphs, self.living, strict=True)
+        ]
+
+
+def _matched(
+    graph: Graph, alive: U1, block: Block, statistics: I8, signposts: bool
+) -> tuple[I8, I4]:
+    length = block.flags.shape[1]
+    ends = np.zeros(length, np.int64)
+    out = np.empty(max(_ROOM, 4 * len(graph)), np.int32)
+    memory, slot = _scratch(graph), graph.forest.source.slot
+    parts: list[I4] = [np.empty(0, np.int32)]
+    first = 0
+    while first < length:
+        after = kernels.run(
+            *(graph.kernel, block, first, alive, slot, memory, out, ends, statistics, signposts)
+        )
+        size = int(ends[after - 1])
+        parts.append(out[:size].copy())
+        ends[first:after] += sum(map(len, parts[:-1]))
+        first = after
+    return np.concatenate([[0], ends]).astype(np.int64), np.concatenate(parts)
+
+
+def _merged(parts: list[tuple[I8, I4]]) -> tuple[I8, I4]:
+    """The matches of several graphs as one, by message and slot."""
+    counts = [np.diff(offsets) for offsets, _ in parts]
+    offsets = np.concatenate([[0], np.cumsum(np.sum(counts, axis=0))]).astype(np.int64)
+    message = np.concatenate([np.repeat(np.arange(len(c)), c) for c in counts])
+    slots = np.concatenate([slots for _, slots in parts])
+    slots = slots[np.argsort(message, kind="stable")]
+    sort_rows(offsets, slots)
+    return offsets, slots
+
+
+def _scratch(graph: Graph) -> Memory:
+    """This thread's working memory for a graph."""
+    known: dict[int, tuple[Graph, Memory]] | None = getattr(_memory, "scratch", None)
+    if known is None:
+        known = _memory.scratch = {}
+    if id(graph) not in known or known[id(graph)][0] is not graph:
+        if len(known) >= 8:
+            known.clear()
+        known[id(graph)] = graph, graph.memory()
+    return known[id(graph)][1]
