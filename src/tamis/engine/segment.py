@@ -169,8 +169,9 @@ def _spread(
     alone: list[tuple[int, list[int]]],
 ) -> None:
     """Subscriptions with several ways in: one term's constants spread, mixed ones stand alone."""
-    kinds = {template.asked[c] & 15 for c in choice}
-    one_term = len({template.asked[c] >> 4 for c in choice}) == 1 and kinds <= {Kind.MEMBER, AMONG}
+    asked = template.asked
+    kinds = {asked[c] & 15 for c in choice}
+    one_term = len({asked[c] >> 4 for c in choice}) == 1 and kinds <= {Kind.MEMBER, AMONG}
     for s in members.tolist():
         ways = [int(variable[source.offsets[s] + c]) for c in choice]
         if not one_term:
