@@ -49,7 +49,7 @@ class Folding:
 
     def __init__(self, compile: Compile) -> None:
         self.state = State()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self._compile = compile
         self._thread: threading.Thread | None = None
 

@@ -593,7 +593,16 @@ def run(clusters, links, block, first, last, alive, scratch, output, mode):
             if clusters.starts[1, NEED] > 1:
                 everyone = _grouped(block.defined, first, last)
             _run_wide(
-                clusters, by_need, requirements, block, everyone, slots, alive, scratch, output, mode
+                clusters,
+                by_need,
+                requirements,
+                block,
+                everyone,
+                slots,
+                alive,
+                scratch,
+                output,
+                mode,
             )
     if clusters.starts.shape[0] > 2:
         touched = np.empty(clusters.starts.shape[0] - 2, np.int32)

@@ -108,16 +108,18 @@ class Matcher:
             )
 
     def add_many(
-        self, subscriptions: Iterable[tuple[Id, str]], on_error: OnError | None = None
+        self,
+        subscriptions: Iterable[tuple[Id, str]] | pa.Table | pa.RecordBatch,
+        on_error: OnError | None = None,
     ) -> int:
-        """Add all, and say how many were good.
+        """Add all, and say how many were good: pairs (id, selector), or Arrow columns so named.
 
         A bad one goes to `on_error`; without that it raises, and none is added.
         """
         ids: dict[Id, str] = {}
         templates, sizes, keys = array("i"), array("q"), array("q")
         with self._folding.lock:
-            for id, selector in subscriptions:
+            for id, selector in _pairs(subscriptions):
                 try:
                     _check_id(id)
                     if id in self._slots or id in ids:
@@ -293,6 +295,20 @@ class Matcher:
                 known = pa.array([str(i) for i in ids], pa.string())
             self._known_names = known
         return known
+
+
+def _pairs(
+    subscriptions: Iterable[tuple[Id, str]] | pa.Table | pa.RecordBatch,
+) -> Iterable[tuple[Id, str]]:
+    import pyarrow as pa
+
+    if not isinstance(subscriptions, pa.Table | pa.RecordBatch):
+        return subscriptions
+    for name in ("id", "selector"):
+        if name not in subscriptions.schema.names:
+            raise SubscriptionError(f"the table has no column {name!r}: it needs id and selector")
+    columns = (subscriptions.column(name).to_pylist() for name in ("id", "selector"))
+    return zip(*columns, strict=True)
 
 
 def _check_id(id: object) -> None:

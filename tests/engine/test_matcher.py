@@ -1,0 +1,69 @@
+"""The matcher's public face: what it refuses, and that every name is documented."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tamis import Matcher, Schema, SelectorError, SubscriptionError
+
+PAGE = Path(__file__).parents[2] / "docs" / "matcher.md"
+
+
+def test_every_public_name_is_documented() -> None:
+    text = PAGE.read_text()
+    names = [name for name in vars(Matcher) if not name.startswith("_")]
+    assert [name for name in names if f"`{name}" not in text and f".{name}(" not in text] == []
+
+
+def test_arrow_columns_can_be_added() -> None:
+    matcher = Matcher()
+    table = pa.table({"id": [7, 9], "selector": ["a > 1", "a > 5"]})
+    assert matcher.add_many(table) == 2
+    assert matcher.match({"a": 3}) == [7]
+    with pytest.raises(SubscriptionError, match="column 'selector'"):
+        matcher.add_many(pa.table({"id": [1]}))
+
+
+def test_a_bad_subscription_changes_nothing() -> None:
+    matcher = Matcher(Schema.of(a=int))
+    matcher.add("x", "a > 1")
+    with pytest.raises(SelectorError):
+        matcher.add_many([("y", "a > 2"), ("z", "a >")])
+    with pytest.raises(SubscriptionError):
+        matcher.add("x", "a > 2")
+    with pytest.raises(SubscriptionError):
+        matcher.remove("y")
+    with pytest.raises(SubscriptionError):
+        matcher.add(True, "a > 2")
+    assert list(matcher) == ["x"]
+    assert matcher.match({"a": 3}) == ["x"]
+
+
+def test_bad_subscriptions_can_be_reported_and_the_others_added() -> None:
+    told = []
+    matcher = Matcher()
+    added = matcher.add_many(
+        [("a", "x = 1"), ("b", "x ="), ("a", "x = 2")],
+        lambda id, text, error: told.append((id, text)),
+    )
+    assert added == 1
+    assert told == [("b", "x ="), ("a", "x = 2")]
+    assert matcher.match({"x": 1}) == ["a"]
+
+
+def test_mixed_ids_come_back_as_given_from_single_matches() -> None:
+    matcher = Matcher()
+    matcher.add(1, "x = 1")
+    matcher.add("one", "x = 1")
+    assert matcher.match({"x": 1}) == [1, "one"]
+    assert matcher.match_many([{"x": 1}]).to_pylist() == [["1", "one"]]
+
+
+def test_an_empty_matcher_and_an_empty_table() -> None:
+    matcher = Matcher()
+    assert matcher.match({"x": 1}) == []
+    assert matcher.match_batch(pa.table({"x": [1, 2]})).to_pylist() == [[], []]
+    matcher.add("a", "x = 1")
+    assert matcher.match_batch(pa.table({"x": pa.array([], pa.int64())})).to_pylist() == []
+    assert matcher.match_batch(pa.table({"y": [1]})).to_pylist() == [[]]
