@@ -214,5 +214,5 @@ def test_any_sequence_of_changes(
     monkeypatch.setattr("tamis.engine.folding._QUIET", 0.001)
     monkeypatch.setattr("tamis.engine.segment.MIN_POINTS", 3)
     machine = type("Machine", (Machine,), {"typed": typed, "semantics": semantics})
-    few = settings(max_examples=settings().max_examples // 7, stateful_step_count=25)
+    few = settings(max_examples=settings().max_examples // 12, stateful_step_count=25)
     run_state_machine_as_test(machine, settings=few)

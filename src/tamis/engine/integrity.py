@@ -163,7 +163,7 @@ def asked_by(source: Source, offsets: I8, asked: I4) -> I4:
 
 def links(access: Access, requirements: Requirements, index: Index, clusters: int) -> None:
     demand(len(access.offsets) == index.events + 1, "access does not fit the events")
-    tiling(access.offsets, len(access.clusters), "access")
+    tiling(access.offsets, len(access.clusters), "access offsets")
     # cluster 0 is for every message: no event leads there, and kernels keep no place for it
     within(access.clusters.astype(np.int64) - 1, clusters - 1, "clusters")
     tiling(requirements.offsets, len(requirements.columns), "requirements")

@@ -23,7 +23,7 @@ from tamis.engine.state import State
 from tamis.engine.stored import Constants, Growing, Ids, SavedTemplates, Slots, Texts
 from tamis.engine.templates import Template, Templates
 from tamis.errors import SnapshotError
-from tamis.language import Limits
+from tamis.language import Compare, IsNull, Limits, Text, check
 from tamis.logic import SEMANTICS, Lookups
 from tamis.schema import Attribute as Column
 from tamis.schema import Scalar, Schema, Type
@@ -82,7 +82,7 @@ def _limits(said: dict[str, Any]) -> Limits:
 def _fill(matcher: Matcher, arrays: Arrays) -> None:
     """Give an empty matcher what was saved."""
     constants = _loaded_constants(arrays)
-    terms = _loaded_terms(arrays, matcher.schema)
+    terms = _loaded_terms(arrays, matcher)
     vocabulary = Vocabulary(terms, constants.pool())
     ids = _loaded_ids(arrays)
     texts = Texts(arrays["selector_bytes"], arrays["selector_offsets"])
@@ -114,12 +114,15 @@ def _loaded_constants(arrays: Arrays) -> Constants:
     return constants
 
 
-def _loaded_terms(arrays: Arrays, schema: Schema | None) -> Terms:
+def _loaded_terms(arrays: Arrays, matcher: Matcher) -> Terms:
     texts = Texts(arrays["term_bytes"], arrays["term_offsets"])
     integrity.texts(texts, "terms")
-    terms = Terms(schema)
+    terms, lookups = Terms(matcher.schema), tuple(matcher.lookups)
     for i, (text, form) in enumerate(zip(texts, arrays["term_form"].tolist(), strict=True)):
-        demand(terms.number(term_of(text, form)) == i, "a term occurs twice")
+        term = term_of(text, form)
+        condition = term if isinstance(term, Compare | Text) else IsNull(term)
+        check(condition, matcher.schema, lookups=lookups)
+        demand(terms.number(term) == i, "a term occurs twice")
     return terms
 
 

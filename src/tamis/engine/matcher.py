@@ -6,7 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -300,14 +300,13 @@ class Matcher:
 def _pairs(
     subscriptions: Iterable[tuple[Id, str]] | pa.Table | pa.RecordBatch,
 ) -> Iterable[tuple[Id, str]]:
-    import pyarrow as pa
-
-    if not isinstance(subscriptions, pa.Table | pa.RecordBatch):
+    if not type(subscriptions).__module__.startswith("pyarrow"):  # spares the import
         return subscriptions
+    table: Any = subscriptions
     for name in ("id", "selector"):
-        if name not in subscriptions.schema.names:
+        if name not in table.schema.names:
             raise SubscriptionError(f"the table has no column {name!r}: it needs id and selector")
-    columns = (subscriptions.column(name).to_pylist() for name in ("id", "selector"))
+    columns = (table.column(name).to_pylist() for name in ("id", "selector"))
     return zip(*columns, strict=True)
 
 

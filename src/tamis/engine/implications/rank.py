@@ -94,30 +94,28 @@ def _next_filled(filled, v):
 
 
 @njit(cache=True, nogil=True)
-def enter(rank, variables, s, v):
+def enter(head, after, before, filled, s, v):
     """Put subscription s into list v."""
-    first = rank.head[v]
-    rank.after[s], rank.before[s] = first, -1
+    first = head[v]
+    after[s], before[s] = first, -1
     if first >= 0:
-        rank.before[first] = s
-    rank.head[v] = s
-    rank.filled[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-    rank.waiting[variables.group[v]] += 1
+        before[first] = s
+    head[v] = s
+    filled[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
 @njit(cache=True, nogil=True)
-def leave(rank, variables, s, v):
+def leave(head, after, before, filled, s, v):
     """Take subscription s out of list v."""
-    after, before = rank.after[s], rank.before[s]
-    if after >= 0:
-        rank.before[after] = before
-    if before >= 0:
-        rank.after[before] = after
+    following, previous = after[s], before[s]
+    if following >= 0:
+        before[following] = previous
+    if previous >= 0:
+        after[previous] = following
     else:
-        rank.head[v] = after
-        if after < 0:
-            rank.filled[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
-    rank.waiting[variables.group[v]] -= 1
+        head[v] = following
+        if following < 0:
+            filled[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
 
 
 @njit(cache=True, nogil=True)
@@ -128,7 +126,9 @@ def fill(rank, trees, variables):
         root = trees.root[s]
         rank.current[s] = root
         if root >= 0 and trees.test[root] < atoms:
-            enter(rank, variables, s, trees.test[root])
+            v = trees.test[root]
+            enter(rank.head, rank.after, rank.before, rank.filled, s, v)
+            rank.waiting[variables.group[v]] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -209,35 +209,6 @@ def _decide(graph, v, block, message, memory, statistics, signposts):
 
 
 @njit(cache=True, nogil=True)
-def _advance(graph, node, alive, slot, memory, out, statistics):
-    """Go to a node, and take every shortcut from there that leads on. Matches go to `out`."""
-    trees, edges, rank, stack = graph.trees, graph.edges, memory.rank, memory.stack
-    atoms = graph.variables.group.size
-    stack[0] = node
-    depth, steps = 1, 0
-    while depth > 0:
-        depth -= 1
-        node = stack[depth]
-        s = trees.owner[node]
-        before = trees.test[rank.current[s]]
-        if trees.test[node] <= before:
-            continue
-        leave(rank, graph.variables, s, before)
-        rank.current[s] = node
-        steps += 1
-        if trees.test[node] < atoms:
-            enter(rank, graph.variables, s, trees.test[node])
-        elif trees.low[node] == 1 and alive[s]:
-            out[memory.cursor[2]] = slot[s]
-            memory.cursor[2] += 1
-        for k in range(edges.offsets[node], edges.offsets[node + 1]):
-            stack[depth] = edges.target[k]
-            depth += 1
-    statistics[VISITED] += steps
-    statistics[SHORTCUTS] += steps - 1
-
-
-@njit(cache=True, nogil=True)
 def begin(graph, block, message, alive, slot, memory, out):
     """Start a message: the first rank, its events, and the subscriptions that need no test."""
     rank, start = memory.rank, graph.start
@@ -259,19 +230,60 @@ def begin(graph, block, message, alive, slot, memory, out):
 @njit(cache=True, nogil=True)
 def proceed(graph, block, message, alive, slot, memory, out, statistics, enough, signposts):
     """Decide variables until `enough` matches are out; True when all is decided."""
-    rank = memory.rank
+    cursor, filled = memory.cursor, memory.rank.filled
     atoms = graph.variables.group.size
-    while memory.cursor[2] < enough:
-        v = _next_filled(rank.filled, memory.cursor[0])
+    while cursor[2] < enough:
+        v = _next_filled(filled, cursor[0])
         if v >= atoms:
             return True
-        memory.cursor[0] = v
+        cursor[0] = v
         truth = _decide(graph, v, block, message, memory, statistics, signposts)
-        while rank.head[v] >= 0:
-            node = rank.current[rank.head[v]]
-            lower = graph.trees.high[node] if truth else graph.trees.low[node]
-            _advance(graph, lower, alive, slot, memory, out, statistics)
+        cursor[2] = _advance(graph, v, truth, alive, slot, memory, out, cursor[2], statistics)
     return False
+
+
+@njit(cache=True, nogil=True)
+def _advance(graph, v, truth, alive, slot, memory, out, size, statistics):
+    """Move everyone on from list v, and take every shortcut that leads on.
+
+    Matches go to out[size:]; returns the new size. Arrays are taken out of their tuples once:
+    handing tuples on for each step would cost more than the step.
+    """
+    test, low, owner = graph.trees.test, graph.trees.low, graph.trees.owner
+    side = graph.trees.high if truth else graph.trees.low
+    offsets, target, group = graph.edges.offsets, graph.edges.target, graph.variables.group
+    head, after, before = memory.rank.head, memory.rank.after, memory.rank.before
+    current, filled, waiting = memory.rank.current, memory.rank.filled, memory.rank.waiting
+    stack = memory.stack
+    atoms = group.size
+    visited = moved = 0
+    while head[v] >= 0:
+        stack[0] = side[current[head[v]]]
+        depth = 1
+        moved += 1
+        while depth > 0:
+            depth -= 1
+            node = stack[depth]
+            s = owner[node]
+            here, there = test[current[s]], test[node]
+            if there <= here:
+                continue
+            leave(head, after, before, filled, s, here)
+            waiting[group[here]] -= 1
+            current[s] = node
+            visited += 1
+            if there < atoms:
+                enter(head, after, before, filled, s, there)
+                waiting[group[there]] += 1
+            elif low[node] == 1 and alive[s]:
+                out[size] = slot[s]
+                size += 1
+            for k in range(offsets[node], offsets[node + 1]):
+                stack[depth] = target[k]
+                depth += 1
+    statistics[VISITED] += visited
+    statistics[SHORTCUTS] += visited - moved
+    return size
 
 
 @njit(cache=True, nogil=True)
