@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import doctest
 import json
 import math
 import os
@@ -291,6 +292,14 @@ def test_saving_while_others_write(path: Path):
         stop.set()
         writer.join()
     assert sizes[-1] > sizes[0]
+
+
+def test_the_page_on_snapshots_is_true(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "snapshots.md"
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted > 10
+    assert result.failed == 0
 
 
 # --- processes ---------------------------------------------------------------
