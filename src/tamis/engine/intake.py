@@ -312,7 +312,7 @@ class _Skeleton:
             return False
         try:
             self.required = self._either(False)
-        except Unusual:
+        except (Unusual, RecursionError):
             return False
         return self.tokens[self.at] == ""
 
