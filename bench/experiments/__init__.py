@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench.report import Result
 
-_NAMES = ("icse", "stock", "general", "updates", "memory", "rules")
+_NAMES = ("icse", "stock", "general", "updates", "memory", "rules", "implications")
 
 
 def _runner(name: str) -> Callable[[str], Result]:

@@ -15,7 +15,7 @@ from numba import njit
 
 from tamis.diagram.kernels import HIGHEST, Variables
 from tamis.engine.implications.edges import Edges
-from tamis.engine.implications.trees import START, Trees, answered, narrowed
+from tamis.engine.implications.trees import START, Trees, narrowed, within
 from tamis.engine.layout import I4, I8, U1, U8
 from tamis.logic.atoms import Kind
 
@@ -189,23 +189,20 @@ def _pays(questions, group, waiting):
 
 
 @njit(cache=True, nogil=True)
-def _decide(graph, v, block, message, memory, statistics, signposts):
-    """The truth of variable v: implied by what is known, or asked."""
-    group = graph.variables.group[v]
-    known = memory.known
-    if known[group, 3] != memory.cursor[1]:
-        _knowledge(known, group, memory.cursor[1])
-        if signposts and _pays(graph.questions, group, memory.rank.waiting[group]):
-            _read_signposts(graph, group, block, message, memory, statistics)
-    row = known[group]
-    answer = answered(graph.variables, v, row[0], row[1], row[2]) if signposts else -1
-    if answer >= 0:
-        statistics[IMPLIED] += 1
-        return answer == 1
+def _open(graph, group, block, message, memory, statistics, signposts):
+    """The first variable of a group comes up: nothing is known, or what the signposts say."""
+    _knowledge(memory.known, group, memory.cursor[1])
+    if signposts and _pays(graph.questions, group, memory.rank.waiting[group]):
+        _read_signposts(graph, group, block, message, memory, statistics)
+
+
+@njit(cache=True, nogil=True)
+def _ask(graph, v, block, message, memory, statistics):
+    """Evaluate variable v, and remember what that says of its group."""
     statistics[EVALUATED] += 1
     truth = _truth(graph.questions, v, block, message, memory)
-    _learn(graph.variables, known, v, truth)
-    return truth
+    _learn(graph.variables, memory.known, v, truth)
+    return 1 if truth else 0
 
 
 @njit(cache=True, nogil=True)
@@ -229,61 +226,63 @@ def begin(graph, block, message, alive, slot, memory, out):
 
 @njit(cache=True, nogil=True)
 def proceed(graph, block, message, alive, slot, memory, out, statistics, enough, signposts):
-    """Decide variables until `enough` matches are out; True when all is decided."""
-    cursor, filled = memory.cursor, memory.rank.filled
-    atoms = graph.variables.group.size
-    while cursor[2] < enough:
-        v = _next_filled(filled, cursor[0])
-        if v >= atoms:
-            return True
-        cursor[0] = v
-        truth = _decide(graph, v, block, message, memory, statistics, signposts)
-        cursor[2] = _advance(graph, v, truth, alive, slot, memory, out, cursor[2], statistics)
-    return False
+    """Decide variables until `enough` matches are out; True when all is decided.
 
-
-@njit(cache=True, nogil=True)
-def _advance(graph, v, truth, alive, slot, memory, out, size, statistics):
-    """Move everyone on from list v, and take every shortcut that leads on.
-
-    Matches go to out[size:]; returns the new size. Arrays are taken out of their tuples once:
-    handing tuples on for each step would cost more than the step.
+    Arrays are taken out of their tuples once: handing tuples on for each step would cost more
+    than the step.
     """
-    test, low, owner = graph.trees.test, graph.trees.low, graph.trees.owner
-    side = graph.trees.high if truth else graph.trees.low
+    test, low, high, owner = graph.trees.test, graph.trees.low, graph.trees.high, graph.trees.owner
     offsets, target, group = graph.edges.offsets, graph.edges.target, graph.variables.group
+    begins, ends = graph.variables.low, graph.variables.high
     head, after, before = memory.rank.head, memory.rank.after, memory.rank.before
     current, filled, waiting = memory.rank.current, memory.rank.filled, memory.rank.waiting
-    stack = memory.stack
-    atoms = group.size
-    visited = moved = 0
-    while head[v] >= 0:
-        stack[0] = side[current[head[v]]]
-        depth = 1
-        moved += 1
-        while depth > 0:
-            depth -= 1
-            node = stack[depth]
-            s = owner[node]
-            here, there = test[current[s]], test[node]
-            if there <= here:
-                continue
-            leave(head, after, before, filled, s, here)
-            waiting[group[here]] -= 1
-            current[s] = node
-            visited += 1
-            if there < atoms:
-                enter(head, after, before, filled, s, there)
-                waiting[group[there]] += 1
-            elif low[node] == 1 and alive[s]:
-                out[size] = slot[s]
-                size += 1
-            for k in range(offsets[node], offsets[node + 1]):
-                stack[depth] = target[k]
-                depth += 1
+    stack, known, cursor = memory.stack, memory.known, memory.cursor
+    atoms, stamp, size, v = group.size, cursor[1], cursor[2], cursor[0]
+    implied = visited = moved = 0
+    while size < enough:
+        v = _next_filled(filled, v)
+        if v >= atoms:
+            break
+        g = group[v]
+        if known[g, 3] != stamp:
+            _open(graph, g, block, message, memory, statistics, signposts)
+        truth = -1
+        if signposts:
+            truth = within(begins[v], ends[v], known[g, 0], known[g, 1], known[g, 2])
+        if truth >= 0:
+            implied += 1
+        else:
+            truth = _ask(graph, v, block, message, memory, statistics)
+        while head[v] >= 0:
+            node = current[head[v]]
+            stack[0] = high[node] if truth == 1 else low[node]
+            depth = 1
+            moved += 1
+            while depth > 0:
+                depth -= 1
+                node = stack[depth]
+                s = owner[node]
+                here, there = test[current[s]], test[node]
+                if there <= here:
+                    continue
+                leave(head, after, before, filled, s, here)
+                waiting[group[here]] -= 1
+                current[s] = node
+                visited += 1
+                if there < atoms:
+                    enter(head, after, before, filled, s, there)
+                    waiting[group[there]] += 1
+                elif low[node] == 1 and alive[s]:
+                    out[size] = slot[s]
+                    size += 1
+                for k in range(offsets[node], offsets[node + 1]):
+                    stack[depth] = target[k]
+                    depth += 1
+    cursor[0], cursor[2] = v, size
+    statistics[IMPLIED] += implied
     statistics[VISITED] += visited
     statistics[SHORTCUTS] += visited - moved
-    return size
+    return v >= atoms
 
 
 @njit(cache=True, nogil=True)

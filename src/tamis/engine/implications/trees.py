@@ -54,15 +54,20 @@ def narrowed(variables, v, assumed, low, high, void):
 
 
 @njit(cache=True, nogil=True)
-def answered(variables, v, low, high, void):
-    """1 or 0 where that knowledge decides variable v, else -1."""
-    a, b = variables.low[v], variables.high[v]
+def within(a, b, low, high, void):
+    """1 or 0 where that knowledge decides a variable that is true in [a, b), else -1."""
     if a < b:
         if b <= low or high <= a or high <= low:
             return 0
         if void == 0 and a <= low and high <= b:
             return 1
     return -1
+
+
+@njit(cache=True, nogil=True)
+def answered(variables, v, low, high, void):
+    """The same for variable v."""
+    return within(variables.low[v], variables.high[v], low, high, void)
 
 
 @njit(cache=True, nogil=True)
