@@ -23,7 +23,8 @@ def main() -> None:
     table = pa.table(
         {"symbol": symbols, "price": [i / 10 for i in range(100)], "volume": list(range(100))}
     )
-    for matcher in (Matcher(schema, semantics="strict"), Matcher()):
+    graph = Matcher(schema, engine="implication")
+    for matcher in (Matcher(schema, semantics="strict"), Matcher(), graph):
         matcher.add_many(enumerate(_SELECTORS))
         matcher.add_many((100 + i, f"symbol = 'S{i}' AND price < {i}.5") for i in range(40))
         matcher.add_many((200 + i, _wide_or(i)) for i in range(3))

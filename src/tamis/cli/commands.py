@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
@@ -15,6 +15,10 @@ from cyclopts.validators import Number
 from tamis import __version__
 from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
 from tamis.errors import InputError, SelectorError, TamisError
+
+if TYPE_CHECKING:
+    from tamis.language import Condition
+    from tamis.schema import Schema
 
 BAD_INPUT, INTERRUPTED, BROKEN_PIPE = 2, 130, 141
 
@@ -145,6 +149,7 @@ def draw(
     *selectors: Word,
     output: str = "-",
     unrestricted: Annotated[bool, Parameter(negative="")] = False,
+    implications: Annotated[bool, Parameter(negative="")] = False,
     semantics: Semantics = "sql",
     language: Language = STANDARD,
 ) -> None:
@@ -158,6 +163,8 @@ def draw(
         A file whose name ends in .svg, or in .mmd for Mermaid; - is Mermaid on standard output.
     unrestricted
         Keep tests that earlier tests on the same path decide.
+    implications
+        Draw a tree for each selector, and the implications from tree to tree.
     semantics
         What undefined attributes mean.
     """
@@ -177,10 +184,24 @@ def draw(
     schema = language.read_schema()
     need_schema(semantics, schema)
     conditions = [language.parse(argument(text, "selector"))[0] for text in selectors]
-    diagram = diagram_of(conditions, schema, semantics, restricting=not unrestricted)
-    drawn = svg(diagram) if output.endswith(".svg") else mermaid(diagram)
+    if implications:
+        drawn = _implications(conditions, schema, semantics, output)
+    else:
+        diagram = diagram_of(conditions, schema, semantics, restricting=not unrestricted)
+        drawn = svg(diagram) if output.endswith(".svg") else mermaid(diagram)
     with whole_file(output) as file:
         file.write(drawn.encode())
+
+
+def _implications(
+    conditions: list[Condition], schema: Schema | None, semantics: Semantics, output: str
+) -> str:
+    from tamis.engine.implications.draw import mermaid, picture, svg
+
+    if len(conditions) < 2:
+        raise InputError("--implications stand between trees: give two selectors or more")
+    shown = picture(conditions, schema, semantics)
+    return svg(shown) if output.endswith(".svg") else mermaid(shown)
 
 
 def _file_text(path: str) -> str:

@@ -28,10 +28,10 @@ def mermaid(diagram: Diagram, names: Sequence[str] | None = None) -> str:
     shown = picture(diagram, names)
     lines = ["flowchart TD"]
     for node in shown.nodes:
-        caption = f"<br/>{_quoted(node.caption)}" if node.caption else ""
+        caption = f"<br/>{quoted(node.caption)}" if node.caption else ""
         kind = ":::leaf" if node.number <= 1 else ""
         kind = ":::root" if node.names else kind
-        lines.append(f'    n{node.number}["{_quoted(node.shown)}{caption}"]{kind}')
+        lines.append(f'    n{node.number}["{quoted(node.shown)}{caption}"]{kind}')
     for source, target, edge in shown.edges:
         lines.append(f"    n{source} {'-.->' if edge == LOW else '-->'} n{target}")
     lines.append("    classDef root stroke-width:4px")
@@ -39,7 +39,7 @@ def mermaid(diagram: Diagram, names: Sequence[str] | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     return _MEANT.sub(lambda found: "".join(f"#{ord(c)};" for c in found[0]), text)
 
 
@@ -65,7 +65,7 @@ _ARROW = (
 def svg(diagram: Diagram, names: Sequence[str] | None = None) -> str:
     """The diagram as one SVG document. More than MOST_NODES nodes are a SelectorError."""
     shown = picture(diagram, names)
-    widths = {node.number: _width(node.shown) for node in shown.nodes}
+    widths = {node.number: text_width(node.shown) for node in shown.nodes}
     placed = layout({node.number: node.layer for node in shown.nodes}, widths, shown.edges)
     width = placed.width + 2 * _MARGIN
     last = max((node.layer for node in shown.nodes), default=0)
@@ -85,7 +85,7 @@ def svg(diagram: Diagram, names: Sequence[str] | None = None) -> str:
     )
 
 
-def _width(text: str) -> float:
+def text_width(text: str) -> float:
     wide = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
     return max(34.0, wide * _SIGN + 18)
 
