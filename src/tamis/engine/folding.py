@@ -53,9 +53,12 @@ class Folding:
         self._compile = compile
         self._thread: threading.Thread | None = None
 
-    def append(self, source: Source) -> None:
-        """Add subscriptions, at once visible. The caller holds the lock."""
-        segments, alive = list(self.state.segments), list(self.state.alive)
+    def append(self, source: Source, *, instead_of: int = -1) -> None:
+        """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
+
+        The caller holds the lock.
+        """
+        segments, alive = list(self.state.segments), self._without(instead_of)
         if segments and _open(segments[-1].source, source):
             parts = [(segments.pop().source, alive.pop()), (source, _ones(len(source)))]
             source = joined(parts)
@@ -66,14 +69,18 @@ class Folding:
 
     def remove(self, slot: int) -> None:
         """Mark a subscription as removed. The caller holds the lock."""
+        self.state = State(self.state.segments, tuple(self._without(slot)))
+        self._fold_later()
+
+    def _without(self, slot: int) -> list[U1]:
+        """Who is alive when the subscription is gone."""
         alive = list(self.state.alive)
         for i, segment in enumerate(self.state.segments):
             at = int(np.searchsorted(segment.source.slot, slot))
             if at < len(segment) and segment.source.slot[at] == slot:
                 alive[i] = alive[i].copy()
                 alive[i][at] = 0
-        self.state = State(self.state.segments, tuple(alive))
-        self._fold_later()
+        return alive
 
     def settle(self) -> None:
         """Wait until the background thread has folded what it would fold."""

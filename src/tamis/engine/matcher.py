@@ -78,7 +78,10 @@ class Matcher:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that matching looks at."""
-        names = self._folding.state.attributes
+        return self._attributes(self._folding.state)
+
+    def _attributes(self, state: State) -> tuple[str, ...]:
+        names = state.attributes
         if self.semantics == "total" and self.schema is not None:
             return tuple(dict.fromkeys((*names, *self.schema)))
         return names
@@ -90,22 +93,21 @@ class Matcher:
 
         Says so where no message, or every message, can match it.
         """
-        self.add_many([(id, selector)])
-        if self.implications is not None:
-            return self.implications.notice()
-        segment = self._folding.state.segments[-1]
+        with self._folding.lock:
+            self.add_many([(id, selector)])
+            if self.implications is not None:
+                return self.implications.notice()
+            segment = self._folding.state.segments[-1]
         return notice(segment, len(segment) - 1)
 
     def replace(self, id: Id, selector: str) -> None:
         """Give the subscription another selector (or add it); it moves to the end of the order."""
         _check_id(id)
         with self._folding.lock:
-            read = self._intake.read(selector)
-            if id in self._slots:
-                self._folding.remove(self._slots.pop(id))
-            self._append(
-                [id], [selector], array("i", [read[0]]), array("q", [len(read[1])]), read[1]
-            )
+            template, keys = self._intake.read(selector)
+            sizes = array("q", [len(keys)])
+            old = self._slots.get(id, -1)
+            self._append([id], [selector], array("i", [template]), sizes, keys, old)
 
     def add_many(
         self,
@@ -157,18 +159,23 @@ class Matcher:
         templates: Sequence[int],
         sizes: Sequence[int],
         keys: Sequence[int],
+        instead_of: int = -1,
     ) -> None:
+        """Subscribe `ids`. Readers find the names of slots before the slots; should compiling
+        fail, no id is taken."""
         if not ids:
             return
         first = len(self._ids)
-        self._slots.update(zip(ids, range(first, first + len(ids)), strict=True))
         self._ids.extend(ids)
         self._texts.extend(texts)
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum(sizes, out=offsets[1:])
         slots = np.arange(first, first + len(ids), dtype=np.int32)
         source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
-        self._folding.append(source)
+        self._folding.append(source, instead_of=instead_of)
+        if instead_of >= 0:
+            del self._slots[ids[0]]  # it moves to the end
+        self._slots.update(zip(ids, slots.tolist(), strict=True))
 
     def _compile(self, source: Source) -> Segment:
         return compile_segment(self._intake.vocabulary, self._intake.templates, source)
@@ -231,7 +238,7 @@ class Matcher:
     def bitmap_batch(self, table: pa.Table | pa.RecordBatch) -> tuple[list[Id], U8]:
         """The ids, and for each a row of bits: bit m % 64 of word m // 64 is row m of the table."""
         state = self._folding.state
-        slots, bits = state.bitmaps(self._columns(table), self.lookups)
+        slots, bits = state.bitmaps(self._columns(table, state), self.lookups)
         return [self._ids[s] for s in slots.tolist()], bits
 
     def explain(self, id: Id, message: Mapping[str, object]) -> Explanation:
@@ -261,8 +268,8 @@ class Matcher:
             raise SubscriptionError(f"there is no subscription {id!r}")
         return self._intake.condition(self._texts[self._slots[id]])
 
-    def _columns(self, table: pa.Table | pa.RecordBatch) -> Messages:
-        return from_table(table, self.attributes, self.semantics, self.schema)
+    def _columns(self, table: pa.Table | pa.RecordBatch, state: State) -> Messages:
+        return from_table(table, self._attributes(state), self.semantics, self.schema)
 
     def _parts(
         self,
@@ -276,7 +283,7 @@ class Matcher:
         slices = [table.slice(first, step) for first in range(0, table.num_rows, step)]
 
         def run(part: pa.Table | pa.RecordBatch) -> Result:
-            return work(state, self._columns(part), self.lookups)
+            return work(state, self._columns(part, state), self.lookups)
 
         if threads <= 1 or len(slices) <= 1:
             return [run(part) for part in slices]

@@ -58,9 +58,12 @@ class Implications(Folding):
 
     # --- writing -------------------------------------------------------------
 
-    def append(self, source: Source) -> None:
-        """Add subscriptions, at once visible. The caller holds the lock."""
-        graphs, alive = list(self.state.graphs), list(self.state.living)
+    def append(self, source: Source, *, instead_of: int = -1) -> None:
+        """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
+
+        The caller holds the lock.
+        """
+        graphs, alive = list(self.state.graphs), self._without(instead_of)
         last = graphs[-1] if len(graphs) > 1 else None
         if last is not None and len(last) + len(source) <= SEALED:
             old = graphs.pop().forest.source
@@ -72,6 +75,11 @@ class Implications(Folding):
 
     def remove(self, slot: int) -> None:
         """End a subscription. Its nodes and edges go with the next forest."""
+        self._show(self.state.graphs, self._without(slot))
+        self._fold_later()
+
+    def _without(self, slot: int) -> list[U1]:
+        """Who is alive when the subscription is gone."""
         alive = list(self.state.living)
         for i, graph in enumerate(self.state.graphs):
             slots = graph.forest.source.slot
@@ -79,8 +87,7 @@ class Implications(Folding):
             if at < len(slots) and slots[at] == slot:
                 alive[i] = alive[i].copy()
                 alive[i][at] = 0
-        self._show(self.state.graphs, alive)
-        self._fold_later()
+        return alive
 
     def settle(self) -> None:
         """Wait until the background thread has found what it can find."""
