@@ -6,7 +6,7 @@ import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from tamis.engine.matches import Matches
 from tamis.engine.report import Notice, Report, notice, report
 from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.engine.state import State
-from tamis.errors import SelectorError, SnapshotError, SubscriptionError
+from tamis.errors import SelectorError, SnapshotError, SubscriptionError, TamisError
 from tamis.language import Limits
 from tamis.language.tree import Condition
 from tamis.logic import Explanation, Lookups, Semantics, explain, finder, value
@@ -60,6 +60,8 @@ class Matcher:
         self._slots: dict[Id, int] = {}
         self._folding = Folding(self._compile)
         self.implications: Implications | None = None
+        if engine not in get_args(Engine):
+            raise TamisError(f"engine {engine!r}: choose one of {', '.join(get_args(Engine))}")
         if engine == "implication":
             vocabulary, templates = self._intake.vocabulary, self._intake.templates
             self._folding = self.implications = Implications(vocabulary, templates)

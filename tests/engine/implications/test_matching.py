@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import strategies as st
 from tamis import Matcher, MessageError
 from tamis.engine.batch import from_mappings, from_table
 from tamis.engine.implications import Implications
-from tamis.errors import SnapshotError
+from tamis.errors import SnapshotError, TamisError
 from tamis.language import canonical
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.table import to_batch
@@ -228,3 +229,48 @@ def test_a_graph_is_not_saved(tmp_path) -> None:
     matcher = Matcher(XYZ, engine="implication")
     with pytest.raises(SnapshotError, match="engine='diagram'"):
         matcher.save(tmp_path / "graph")
+
+
+def test_an_unknown_engine_is_an_error() -> None:
+    with pytest.raises(TamisError, match="choose one of diagram, implication"):
+        Matcher(engine="turbo")
+
+
+def test_lookups_are_asked_once_per_message() -> None:
+    calls: list[object] = []
+    matcher = Matcher(engine="implication", lookups={"f": lambda x: calls.append(x) or 1})
+    for n in range(100):  # several graphs at first
+        matcher.add(n, f"f(a) = {n}")
+    calls.clear()
+    assert matcher.match({"a": 5}) == [1]
+    assert calls == [5]
+
+
+def test_readers_see_whole_states_while_others_write() -> None:
+    """Two readers match without rest while subscriptions come, go and are linked."""
+    matcher = Matcher(XYZ, engine="implication")
+    matcher.add_many((n, f"x >= {n} AND x < {n + 10}") for n in range(200))
+    wrong: list[list[object]] = []
+    rounds = [0, 0]
+    ready = threading.Event()
+
+    def read(reader: int) -> None:
+        while not ready.is_set():
+            found = matcher.match({"x": 100})
+            rounds[reader] += 1
+            if [id for id in found if id < 200] != list(range(91, 101)):
+                wrong.append(found)
+
+    readers = [threading.Thread(target=read, args=(r,)) for r in range(2)]
+    for thread in readers:
+        thread.start()
+    for n in range(200, 300):
+        matcher.add(n, f"x = {n} OR y = {n}")
+        if n % 3 == 0:
+            matcher.remove(n - 1)
+    matcher.settle()
+    ready.set()
+    for thread in readers:
+        thread.join()
+    assert wrong == []
+    assert min(rounds) > 5

@@ -77,9 +77,7 @@ def find(forest: Forest, found: Found, first: int, last: int) -> None:
     path = Path(
         _empty(room), _empty(room).view(np.uint8), _empty(room), _empty(room).view(np.uint8)
     )
-    for s in range(first, last):
-        if trees.root[s] >= 0:
-            targets(trees, variables, s, sorted_trees, starts, path, found)
+    all_targets(trees, variables, first, last, sorted_trees, starts, path, found)
 
 
 def _empty(room: int) -> I4:
@@ -226,6 +224,14 @@ def targets(trees, variables, tree, near, starts, path, found):
         stack[d, 0], stack[d, 1] = child, 0
         for k in range(8):
             stack[d, 2 + k] = knowledge[k]
+
+
+@njit(cache=True, nogil=True)
+def all_targets(trees, variables, first, last, near, starts, path, found):
+    """The same for trees first, ..., last - 1."""
+    for tree in range(first, last):
+        if trees.root[tree] >= 0:
+            targets(trees, variables, tree, near, starts, path, found)
 
 
 @njit(cache=True, nogil=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -183,6 +183,7 @@ class GraphState(State):
         Matching rests between two of them, so whoever has seen enough pays for no more.
         """
         statistics = np.zeros(4, np.int64)
+        value_of = cache(value_of)
         for graph, alive in zip(self.graphs, self.living, strict=True):
             slot, kernel = graph.forest.source.slot, graph.kernel
             out = np.empty(len(graph), np.int32)
