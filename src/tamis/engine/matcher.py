@@ -176,7 +176,7 @@ class Matcher:
         source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
         self._folding.append(source, instead_of=instead_of)
         if instead_of >= 0:
-            del self._slots[ids[0]]  # it moves to the end
+            self._slots.pop(ids[0])  # it moves to the end
         self._slots.update(zip(ids, slots.tolist(), strict=True))
 
     def _compile(self, source: Source) -> Segment:
