@@ -10,7 +10,7 @@ import pytest
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError
-from tamis.language import canonical
+from tamis.language import canonical, parse
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
@@ -82,3 +82,31 @@ def test_wide_blocks_agree_with_the_oracle(semantics: Semantics) -> None:
         for row, id in zip(bits, ids, strict=True):
             found = [m for m in range(150) if int(row[m // 64]) >> m % 64 & 1]
             assert found == [m for m, w in enumerate(wanted) if id in w]
+
+
+def test_texts_of_several_attributes_agree_with_the_oracle() -> None:
+    """What a path knows of one attribute must survive what it learns of the next."""
+    rng = random.Random(1)
+    schema = Schema.of(a=str, b=str, c=str)
+    texts = ["a", "b", "ab", "ba", "aa", "bb", "abc", "c"]
+    ops = ["CONTAINS", "STARTS WITH", "ENDS WITH", "WITHIN", "="]
+
+    def condition(depth: int) -> str:
+        if depth == 0:
+            return f"{rng.choice('abc')} {rng.choice(ops)} '{rng.choice(texts)}'"
+        if rng.random() < 0.2:
+            return f"NOT ({condition(depth - 1)})"
+        joint = rng.choice(["AND", "OR"])
+        return f"({condition(depth - 1)} {joint} {condition(depth - 1)})"
+
+    for _ in range(8):
+        selectors = [condition(3) for _ in range(100)]
+        conditions = [parse(text) for text in selectors]
+        matcher = Matcher(schema)
+        matcher.add_many(enumerate(selectors))
+        values = [*texts, "", "abab", "cab"]
+        messages = [
+            {name: rng.choice(values) for name in "abc" if rng.random() < 0.9} for _ in range(25)
+        ]
+        wanted = [expected(conditions, m, "sql", schema) for m in messages]
+        assert matcher.match_many(messages).to_pylist() == wanted

@@ -302,15 +302,15 @@ def decided(variables, v, low, high, known, truth, depth):
 
 
 # Fields of a frame of `restrict`: the call, where it stands, and what its parts gave.
-_N, _GROUP, _LOW, _HIGH, _DEPTH, _STAGE, _WHEN, _OTHER, _START = range(9)
+_N, _GROUP, _LOW, _HIGH, _DEPTH, _STAGE, _WHEN, _OTHER, _START, _BASE = range(10)
 _ENTER, _PASS, _TRUE, _TRUE_LOW, _FALSE, _FALSE_HIGH, _STRATUM_LOW, _STRATUM_HIGH = range(8)
 
 
 @njit(cache=True, nogil=True)
-def _call(stack, depth, n, group, low, high, known):
+def _call(stack, depth, n, group, low, high, base, known):
     frame = stack[depth]
     frame[_N], frame[_GROUP], frame[_LOW], frame[_HIGH] = n, group, low, high
-    frame[_DEPTH], frame[_STAGE], frame[_START] = known, _ENTER, 0
+    frame[_BASE], frame[_DEPTH], frame[_STAGE], frame[_START] = base, known, _ENTER, 0
 
 
 @njit(cache=True, nogil=True)
@@ -324,9 +324,9 @@ def restrict(nodes, variables, root):
     is not reached stays as it is.
     """
     stack = nodes.stack
-    known, truth = np.empty(24, np.int32), np.empty(24, np.uint8)
+    known, truth = np.empty(192, np.int32), np.empty(192, np.uint8)
     d = 0
-    _call(stack, 0, root, -2, LOWEST, HIGHEST, 0)
+    _call(stack, 0, root, -2, LOWEST, HIGHEST, 0, 0)
     result = np.int32(0)
     while d >= 0:
         frame = stack[d]
@@ -344,7 +344,7 @@ def restrict(nodes, variables, root):
                     result = nodes.memo[n]
                     d -= 1
                     continue
-                frame[_START], frame[_GROUP], frame[_DEPTH] = 1, group, 0
+                frame[_START], frame[_GROUP], frame[_BASE] = 1, group, frame[_DEPTH]
                 frame[_LOW], frame[_HIGH] = LOWEST, HIGHEST
             nodes.count[2] -= 1
             if nodes.count[2] < 0 or frame[_DEPTH] >= known.size or d + 1 >= stack.shape[0]:
@@ -354,20 +354,31 @@ def restrict(nodes, variables, root):
             if group < 0:
                 frame[_STAGE] = _STRATUM_LOW
                 d += 1
-                _call(stack, d, nodes.low[n], -2, LOWEST, HIGHEST, 0)
+                _call(stack, d, nodes.low[n], -2, LOWEST, HIGHEST, frame[_DEPTH], frame[_DEPTH])
                 continue
-            value = decided(variables, v, frame[_LOW], frame[_HIGH], known, truth, frame[_DEPTH])
+            base = frame[_BASE]
+            value = decided(
+                variables,
+                v,
+                frame[_LOW],
+                frame[_HIGH],
+                known[base:],
+                truth[base:],
+                frame[_DEPTH] - base,
+            )
             if value >= 0:
                 frame[_STAGE] = _PASS
                 child = nodes.high[n] if value == 1 else nodes.low[n]
                 d += 1
-                _call(stack, d, child, group, frame[_LOW], frame[_HIGH], frame[_DEPTH])
+                _call(
+                    stack, d, child, group, frame[_LOW], frame[_HIGH], frame[_BASE], frame[_DEPTH]
+                )
                 continue
         elif stage == _STRATUM_LOW:
             frame[_OTHER] = result
             frame[_STAGE] = _STRATUM_HIGH
             d += 1
-            _call(stack, d, nodes.high[n], -2, LOWEST, HIGHEST, 0)
+            _call(stack, d, nodes.high[n], -2, LOWEST, HIGHEST, frame[_DEPTH], frame[_DEPTH])
             continue
         elif stage == _TRUE:
             frame[_WHEN] = result
@@ -380,7 +391,16 @@ def restrict(nodes, variables, root):
             frame[_STAGE] = _PASS
             child = nodes.low[n] if low_serves else nodes.high[n]
             d += 1
-            _call(stack, d, child, frame[_GROUP], frame[_LOW], frame[_HIGH], frame[_DEPTH])
+            _call(
+                stack,
+                d,
+                child,
+                frame[_GROUP],
+                frame[_LOW],
+                frame[_HIGH],
+                frame[_BASE],
+                frame[_DEPTH],
+            )
             continue
         done = stage == _PASS
         if stage == _STRATUM_HIGH:
@@ -415,7 +435,7 @@ def restrict(nodes, variables, root):
         frame[_STAGE] = _TRUE if stage == _ENTER else stage + 1
         group = np.int32(frame[_GROUP])
         d += 1
-        _call(stack, d, child, group, low, high, depth)
+        _call(stack, d, child, group, low, high, frame[_BASE], depth)
     return result
 
 

@@ -71,7 +71,7 @@ def allocate(capacity: int) -> Nodes:
         np.zeros(capacity, np.int32),
         np.full(capacity, -1, np.int32),
         np.array([2, 0, 0], np.int64),
-        np.empty((DEPTH, 9), np.int64),
+        np.empty((DEPTH, 10), np.int64),
     )
     nodes.test[:2] = kernels.LEAF
     nodes.low[1] = nodes.high[1] = 1
