@@ -93,7 +93,7 @@ def thousands_of_atoms() -> Case:
         pieces = [rng.choice(texts) if rng.random() < 0.4 else words(rng, 20) for _ in range(2)]
         return {"command_line": "".join(pieces).upper()} if rng.random() < 0.9 else {}
 
-    return Case(any_of(parts), message, 15, megabytes=20)
+    return Case(any_of(parts), message, 12, megabytes=20)
 
 
 def forty_billion_terms(attributes: int) -> Case:
@@ -139,7 +139,7 @@ def many_attributes() -> Case:
     def message(rng: random.Random) -> Message:
         return {f"q{rng.randrange(600)}": rng.randrange(600) for _ in range(300)}
 
-    return Case(any_of([f"q{i} = {i}" for i in range(600)]), message, 50)
+    return Case(any_of([f"q{i} = {i}" for i in range(600)]), message, 25)
 
 
 def long_constant(operator: str) -> Case:
@@ -245,11 +245,11 @@ def test_five_thousand_regexes_in_one_matcher() -> None:
     start = time.perf_counter()
     matcher.add_many(enumerate(selectors))
     seconds = time.perf_counter() - start
-    messages: list[Message] = [{"s": f"K{rng.randrange(5_000)}7.exe"} for _ in range(12)]
-    messages += [{"s": words(rng, 9)} for _ in range(8)]
+    messages: list[Message] = [{"s": f"K{rng.randrange(5_000)}7.exe"} for _ in range(7)]
+    messages += [{"s": words(rng, 9)} for _ in range(5)]
     print(f"5,000 regexes: {seconds:.2f} s")
     assert seconds < 4 * SECONDS
-    assert agree(matcher, selectors, messages) >= 12
+    assert agree(matcher, selectors, messages) >= 7
 
 
 def test_a_thousand_substrings_in_a_thousand_subscriptions() -> None:
@@ -266,7 +266,7 @@ def test_a_thousand_substrings_in_a_thousand_subscriptions() -> None:
     seconds = time.perf_counter() - start
     print(f"1,000 CONTAINS, 200 of them one by one: {seconds:.2f} s")
     assert seconds < SECONDS
-    messages: list[Message] = [{"s": words(rng, 50).upper()} for _ in range(40)]
+    messages: list[Message] = [{"s": words(rng, 50).upper()} for _ in range(25)]
     assert agree(matcher, selectors, messages) > 100
 
 

@@ -200,7 +200,7 @@ def test_texts_of_large_sets_agree_with_the_oracle() -> None:
     """Enough of each kind that they give access: every cluster must still be found."""
     rng = random.Random(6)
     trees, texts = [], []
-    for i in range(600):
+    for i in range(400):
         text = "".join(rng.choices("abcd", k=rng.randint(1, 4)))
         op = OPERATORS[i % 4]
         extra = "".join(rng.choices("abcd", k=2))
@@ -216,18 +216,18 @@ def test_texts_of_large_sets_agree_with_the_oracle() -> None:
         texts.append(f"s {op} '{text}' AND {like}")
     matcher = Matcher(SCHEMA)
     matcher.add_many(enumerate(texts))
-    messages = [{"s": "".join(rng.choices("abcd", k=rng.randint(0, 9)))} for _ in range(200)]
+    messages = [{"s": "".join(rng.choices("abcd", k=rng.randint(0, 9)))} for _ in range(80)]
     expected = [[i for i, c in enumerate(trees) if oracle.matches(c, m)] for m in messages]
     assert matcher.match_many(messages).to_pylist() == expected
     assert [matcher.match(m) for m in messages] == expected
-    assert sum(map(len, expected)) > 100
+    assert sum(map(len, expected)) > 50
 
 
-@pytest.mark.parametrize("text", ["x" * 1_000_000, "é" * 300_000, "ab" * 200_000])
-def test_values_of_a_million_characters(text: str) -> None:
+@pytest.mark.parametrize("text", ["x" * 400_000, "é" * 200_000, "ab" * 200_000])
+def test_very_long_values_in_a_matcher(text: str) -> None:
     matcher = Matcher(SCHEMA, limits=Limits(length=10**6))
     selectors = ["s CONTAINS 'xx'", "s ENDS WITH 'ab'", "s LIKE '%é%é'", "s MATCHES 'b$'"]
-    selectors += ["length(s) > 250000", "s < 'b'", "s WITHIN 'ab'", "lower(s) CONTAINS 'abab'"]
+    selectors += ["length(s) > 150000", "s < 'b'", "s WITHIN 'ab'", "lower(s) CONTAINS 'abab'"]
     matcher.add_many(enumerate(selectors))
     intake = matcher._intake
     conditions = [intake.condition(selector) for selector in selectors]
