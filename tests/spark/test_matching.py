@@ -300,3 +300,18 @@ def test_ids_of_a_batch_are_one_arrow_array_without_python_lists(matcher, tmp_pa
     assert rows == [["carol"]] * 3000 + [[]] * 10 + [["carol"]] * 100
     monkeypatch.setattr(worker, "_MOST_IDS", 64)
     assert [ids for part in work(iter(batches)) for ids in part.to_pylist()] == rows
+
+
+def test_small_batches_are_put_together(monkeypatch):
+    from tamis.spark import worker
+
+    monkeypatch.setattr(worker, "_GATHERED_ROWS", 10)
+    sizes = [4, 4, 4, 20, 1, 0, 2]
+    numbers = iter(range(sum(sizes)))
+    batches = [pa.record_batch({"n": pa.array([next(numbers) for _ in range(k)], pa.int64())})
+               for k in sizes]  # fmt: skip
+    found = list(worker.gathered(iter(batches)))
+    assert [len(batch) for batch in found] == [12, 20, 3]
+    assert [n for batch in found for n in batch["n"].to_pylist()] == list(range(sum(sizes)))
+    bare = [batch.select([]) for batch in batches]
+    assert sum(batch.num_rows for batch in worker.gathered(iter(bare))) == sum(sizes)

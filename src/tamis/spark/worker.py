@@ -23,6 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 _FIRST_ROWS = 1 << 10  # rows that are matched before anything is known about their matches
 _MOST_ROWS = 1 << 18
+_GATHERED_ROWS, _GATHERED_BYTES = 1 << 15, 1 << 26
 _IDS = 1 << 22  # ids that an array of results should hold
 _MOST_IDS = 2**31 - 1  # ids that it can hold
 
@@ -44,8 +45,7 @@ class Work:
         """For each row of the batches its result, in order; not always in as many batches."""
         matcher = opened(self.shipment, self.lookups)
         rows = _FIRST_ROWS
-        for columns in batches:
-            batch = self._batch(columns)
+        for batch in gathered(map(self._batch, batches)):
             first = 0
             while first < batch.num_rows:
                 result, ids = self._result(matcher, batch.slice(first, rows))
@@ -101,6 +101,29 @@ class Work:
         if bad:
             reasons = pa.array([bad.get(i) for i in range(len(result))], pa.string())
         return pa.StructArray.from_arrays([result, reasons], ["result", "error"])
+
+
+def gathered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Small batches put together: the fewer there are, the less often the matcher is walked.
+
+    Spark hands over what its reader has at once, and for Parquet that is 4,096 rows.
+    """
+    waiting: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= _GATHERED_ROWS or size >= _GATHERED_BYTES:
+            yield _joined(waiting)
+            waiting, rows, size = [], 0, 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if not batches[0].num_columns:
+        return record_batch([], [], sum(batch.num_rows for batch in batches))
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def lists(matches: Matches, good: Mask) -> pa.ListArray:
