@@ -10,7 +10,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 CHOSEN = ("test_agreement.py", "test_texts.py")
 # What is slow without the JIT and runs no other kernels.
-SLOW = "not total and not (wide and not strict) and not large and not long"
+SLOW = "not total and not default and not (wide and not strict) and not large and not long"
 
 
 def test_the_engine_agrees_with_the_oracle_without_the_jit() -> None:
