@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -213,11 +215,20 @@ def _file_text(path: str) -> str:
         raise InputError(f"{path}: not UTF-8") from None
 
 
+def _interrupt(number: int, frame: object) -> None:
+    """Ctrl-C may hit an object that is half made; what its end says then is not worth telling."""
+    sys.unraisablehook = lambda _: None
+    raise KeyboardInterrupt
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, or 2 where the input or its use is bad."""
     from tamis.messages.source import MAX_LINE
 
     csv.field_size_limit(MAX_LINE)  # of the whole process, so set here and not by the library
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        with contextlib.suppress(ValueError):  # not the main thread: its owner handles signals
+            signal.signal(signal.SIGINT, _interrupt)
     try:
         app(arguments, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
