@@ -282,10 +282,19 @@ def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch
         part = chosen[first : first + 64]
         place = _sweep_word(clusters, c, requirements, block, part, scratch)
         at, end = clusters.starts[c], clusters.starts[c + 1]
-        for r in range(at[ROOT], end[ROOT]):
-            _run_root(
-                clusters, at, end, r, place, part, slots, alive, scratch, output, planes, mode
-            )
+        for r in range(at[ROOT], end[ROOT]):  # as in _run_root: a call would cost more than this
+            adequate = scratch.adequate[clusters.root[r, 3], 0]
+            s = clusters.root[r, 2]
+            if adequate == _ZERO or not alive[s]:
+                continue
+            last = at[NODE] + clusters.root[r + 1, 0] if r + 1 < end[ROOT] else end[NODE]
+            _part_word(clusters.node, at[NODE] + clusters.root[r, 0], last, place, scratch.value)
+            word = scratch.value[clusters.root[r, 1]] & adequate
+            if word != _ZERO:
+                if mode == COUNT:
+                    _add(planes, word)
+                else:
+                    _emit(word, part, 0, s, slots[s], output, mode)
         if mode == COUNT:
             _counted(planes, part, 0, output.counts)
             planes[:] = _ZERO
