@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 _FIRST_ROWS = 1 << 10  # rows that are matched before anything is known about their matches
 _MOST_ROWS = 1 << 18
-_GATHERED_ROWS, _GATHERED_BYTES = 1 << 15, 1 << 26
+_GATHERED_ROWS, _GATHERED_BYTES = 1 << 17, 1 << 26
 _IDS = 1 << 22  # ids that an array of results should hold
 _MOST_IDS = 2**31 - 1  # ids that it can hold
 
