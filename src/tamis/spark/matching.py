@@ -22,6 +22,7 @@ from tamis.logic import Lookups, Semantics
 from tamis.schema import Schema
 from tamis.spark.shipping import ship
 from tamis.spark.subscriptions import Table
+from tamis.spark.tally import Tally
 from tamis.spark.types import argument, schema_of
 from tamis.spark.worker import Columns, Wanted, Work
 
@@ -59,8 +60,7 @@ def match(
     They are taken as they are now. With `on_error="report"` bad selectors are left out (see
     `problems`), and a message that does not fit gets no array but a reason, in `_error`.
     """
-    question = Question.of(messages, subscriptions, options)
-    return question.answered(column, "ids")
+    return Question.of(messages, subscriptions, options).match(column)
 
 
 def counts(
@@ -71,7 +71,7 @@ def counts(
     **options: Unpack[Options],
 ) -> DataFrame:
     """The messages with how many subscriptions each of them matches. Takes what `match` takes."""
-    return Question.of(messages, subscriptions, options).answered(column, "count")
+    return Question.of(messages, subscriptions, options).counts(column)
 
 
 def semi(
@@ -81,8 +81,7 @@ def semi(
 
     With `on_error="report"` messages that do not fit are kept as well, with the reason.
     """
-    counted = Question.of(messages, subscriptions, options).answered(_RESULT, "count")
-    return counted.where(_worth_keeping(counted, F.col(_RESULT) > 0)).drop(_RESULT)
+    return Question.of(messages, subscriptions, options).semi()
 
 
 def deliveries(
@@ -97,16 +96,7 @@ def deliveries(
     Where the table of subscriptions names a `subscriber`, so does each row. With
     `on_error="report"` a message that does not fit has one row, with the reason.
     """
-    question = Question.of(messages, subscriptions, options)
-    question.check_free(column)
-    matched = question.answered(_RESULT, "ids")
-    kept = matched.where(_worth_keeping(matched, F.size(_RESULT) > 0))
-    rows = kept.select("*", F.explode_outer(_RESULT).alias(column)).drop(_RESULT)
-    subscribers = None if question.table is None else question.table.subscribers()
-    if subscribers is None:
-        return rows
-    question.check_free("subscriber")
-    return _with_subscribers(rows, column, subscribers)
+    return Question.of(messages, subscriptions, options).deliveries(column)
 
 
 def problems(
@@ -130,6 +120,7 @@ class Question:
     report: bool
     table: Table | None = None
     saved: Path | None = None
+    tally: Tally | None = None  # who wants to know, while it runs, how far it has come
 
     @classmethod
     def of(cls, messages: DataFrame, subscriptions: Subscriptions, options: Options) -> Question:
@@ -147,6 +138,27 @@ class Question:
         table, matcher = Table.read(subscriptions), _matcher(messages, options)
         table.add_to(matcher, report=report)
         return cls(messages, matcher, report, table)
+
+    def match(self, column: str) -> DataFrame:
+        return self.answered(column, "ids")
+
+    def counts(self, column: str) -> DataFrame:
+        return self.answered(column, "count")
+
+    def semi(self) -> DataFrame:
+        counted = self.answered(_RESULT, "count")
+        return counted.where(_worth_keeping(counted, F.col(_RESULT) > 0)).drop(_RESULT)
+
+    def deliveries(self, column: str) -> DataFrame:
+        self.check_free(column)
+        matched = self.answered(_RESULT, "ids")
+        kept = matched.where(_worth_keeping(matched, F.size(_RESULT) > 0))
+        rows = kept.select("*", F.explode_outer(_RESULT).alias(column)).drop(_RESULT)
+        subscribers = None if self.table is None else self.table.subscribers()
+        if subscribers is None:
+            return rows
+        self.check_free("subscriber")
+        return _with_subscribers(rows, column, subscribers)
 
     def answered(self, column: str, wanted: Wanted) -> DataFrame:
         """The messages with one column more, and with `_error` where errors are reported."""
@@ -174,6 +186,7 @@ class Question:
         columns = {name: column for name, column in found.items() if column is not None}
         shipment = ship(self.messages.sparkSession, self.matcher, self.saved)
         work = Work(shipment, tuple(columns), wanted, self.report, self.matcher.lookups)
+        work.tally = self.tally
         # Without any column the worker would not even know how many rows there are.
         given = list(columns.values()) or [F.lit(0)]
         result: Column = _function(work, self._type(wanted), len(given))(*given)

@@ -16,6 +16,7 @@ from tamis.logic import Lookups
 from tamis.messages.columnar import typed
 from tamis.messages.table import record_batch, take
 from tamis.spark.shipping import Shipment, opened
+from tamis.spark.tally import Tally
 
 Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
 Wanted = Literal["ids", "count"]
@@ -40,6 +41,7 @@ class Work:
     wanted: Wanted
     report: bool
     lookups: Lookups = field(default_factory=dict)
+    tally: Tally | None = None
 
     def __call__(self, batches: Iterator[Columns]) -> Iterator[pa.Array]:
         """For each row of the batches its result, in order; not always in as many batches."""
@@ -56,6 +58,8 @@ class Work:
                 done = min(rows, batch.num_rows - first)
                 first += done
                 rows = max(1, min(_MOST_ROWS, _IDS * done // max(ids, 1)))
+        if self.tally is not None:
+            self.tally.end()
 
     def _batch(self, columns: Columns) -> pa.RecordBatch:
         given: list[Any] = list(columns) if isinstance(columns, tuple) else [columns]
@@ -87,11 +91,15 @@ class Work:
         if self.wanted == "count":
             counts = np.zeros(rows, np.int64)
             counts[good] = matcher.count_batch(batch)
+            if self.tally is not None:
+                self.tally.add(counts[good], len(bad), None)
             return self._reported(pa.array(counts, mask=~good), bad), rows
         matches = matcher.match_batch(batch)
         ids = int(matches.offsets[-1])
         if ids > _MOST_IDS:
             return None, ids
+        if self.tally is not None:
+            self.tally.add(matches.counts, len(bad), matches)
         return self._reported(lists(matches, good), bad), ids
 
     def _reported(self, result: pa.Array, bad: dict[int, str]) -> pa.Array:
