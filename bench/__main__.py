@@ -9,7 +9,7 @@ from typing import Literal
 import cyclopts
 from rich.console import Console
 
-from bench import charts, report
+from bench import charts, progress, report
 from bench.experiments import EXPERIMENTS
 from bench.measure import machine
 
@@ -30,13 +30,15 @@ def main(*names: Literal[tuple(EXPERIMENTS)], quick: bool = False) -> None:
         results = plots = ROOT / "out/bench"
     scale = "quick" if quick else "full"
     for name in names or EXPERIMENTS:
+        progress.begin(name)
         result = EXPERIMENTS[name](scale)
+        progress.say("done")
         report.show(result, console)
         report.save(result, machine(), scale, results)
         for chart in result.charts:
             charts.draw(chart, plots)
-    if not quick:
-        write_page(results, ROOT / "docs/benchmarks.md")
+        if not quick:  # after each, so that an interrupt loses only what was not yet measured
+            write_page(results, ROOT / "docs/benchmarks.md")
 
 
 def write_page(results: Path, target: Path) -> None:

@@ -8,14 +8,18 @@ import importlib.metadata
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 import numpy as np
+import pyarrow as pa
 
 _PACKAGES = ("duckdb", "numba", "numpy", "pyarrow")
+_ENOUGH = 4.0  # seconds: what has run so long is not run again
+Call = TypeVar("Call")
 
 
 def cpu_seconds(work: Callable[[], object], repeat: int = 3) -> float:
@@ -32,15 +36,36 @@ def wall_seconds(work: Callable[[], object], repeat: int = 3) -> float:
 
 
 def _median(work: Callable[[], object], repeat: int, clock: Callable[[], float]) -> float:
+    """Of fewer calls than `repeat` where they are long: those vary little."""
     work()
     gc.collect()
-    return median(_once(work, clock) for _ in range(repeat))
+    taken: list[float] = []
+    while len(taken) < repeat and sum(taken) < _ENOUGH:
+        taken.append(_once(work, clock))
+    return median(taken)
 
 
 def _once(work: Callable[[], object], clock: Callable[[], float]) -> float:
     start = clock()
     work()
     return clock() - start
+
+
+def peer_rate(work: Callable[[pa.Table], object], messages: pa.Table, least: int = 512) -> float:
+    """Messages per CPU-second of something that may be very slow.
+
+    It gets more and more messages, `least` of them first, until a call takes some seconds: so
+    what a call costs however few messages it has (reading all subscriptions, say) weighs little.
+    """
+    count = min(least, len(messages))
+    work(messages.slice(0, count))
+    while True:
+        given = messages.slice(0, count)
+        taken = _once(lambda given=given: work(given), time.process_time)
+        if taken > _ENOUGH / 2 or count == len(messages):
+            return count / max(taken, 1e-9)
+        growth = min(8.0, max(2.0, _ENOUGH / max(taken, 1e-9)))
+        count = min(len(messages), int(count * growth))
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -67,6 +92,15 @@ def latency(calls: Iterable[Callable[[], object]]) -> Latency:
         taken.append(time.perf_counter_ns() - start)
     seconds = np.array(taken) / 1e9
     return Latency(*(float(q) for q in np.quantile(seconds, (0.5, 0.99, 1.0))))
+
+
+def few(calls: Iterable[Call], least: int = 100) -> Iterator[Call]:
+    """The calls until some seconds are over, but `least` of them."""
+    start = time.perf_counter()
+    for number, call in enumerate(calls):
+        if number >= least and time.perf_counter() - start > _ENOUGH:
+            return
+        yield call
 
 
 def resident_bytes() -> int:

@@ -45,6 +45,41 @@ class Result:
     charts: list[Chart] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure that was asked for, and what was seen. `unit` stands behind all three."""
+
+    what: str
+    must: float
+    aim: float | None
+    seen: float
+    unit: str = ""
+    at_most: bool = False  # small is good
+
+    @property
+    def verdict(self) -> str:
+        if self.aim is not None and self._reaches(self.aim):
+            return "aim"
+        return "yes" if self._reaches(self.must) else "NO"
+
+    def _reaches(self, bound: float) -> bool:
+        return self.seen <= bound if self.at_most else self.seen >= bound
+
+    def row(self) -> tuple[Cell, ...]:
+        sign = "≤" if self.at_most else "≥"
+        must, aim, seen = (
+            "-" if value is None else f"{shown(float(value))}{self.unit}"
+            for value in (self.must, self.aim, self.seen)
+        )
+        return self.what, f"{sign} {must}", aim, seen, self.verdict
+
+
+def verdicts(goals: Iterable[Goal]) -> Table:
+    """What was asked for beside what was seen."""
+    columns = ("asked for", "must", "aim", "seen", "met")
+    return Table("Asked for and seen", columns, [goal.row() for goal in goals])
+
+
 def shown(cell: Cell) -> str:
     """Three digits are enough for what is measured; counts are written in full."""
     if cell is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench import charts, diagrams, peers, report
 from bench.experiments import EXPERIMENTS
-from bench.measure import machine
+from bench.measure import machine, peer_rate
 from bench.workloads import general, icse, rules, stock
 
 
@@ -221,6 +222,39 @@ def test_experiments_run_at_a_tiny_scale_and_survive_a_round_trip(name, tmp_path
     assert report.page([(loaded, measured_on)]) == report.page([(result, machine())])
     for chart in loaded.charts:
         assert charts.draw(chart, tmp_path).read_text().startswith("<?xml")
+
+
+@pytest.mark.parametrize(
+    ("goal", "shown"),
+    [
+        (report.Goal("a", 10, 100, 100.0, "x"), ("a", "≥ 10x", "100x", "100x", "aim")),
+        (report.Goal("a", 10, None, 99.0), ("a", "≥ 10", "-", "99", "yes")),
+        (report.Goal("a", 10, 100, 9.9), ("a", "≥ 10", "100", "9.9", "NO")),
+        (report.Goal("a", 8, 3, 9.0, " s", at_most=True), ("a", "≤ 8 s", "3 s", "9 s", "NO")),
+        (report.Goal("a", 8, 3, 8.0, " s", at_most=True), ("a", "≤ 8 s", "3 s", "8 s", "yes")),
+        (report.Goal("a", 8, 3, 2.0, " s", at_most=True), ("a", "≤ 8 s", "3 s", "2 s", "aim")),
+    ],
+)
+def test_goals_say_whether_they_are_met(goal, shown):
+    assert goal.row() == shown
+
+
+def test_a_quick_peer_gets_all_messages_and_a_slow_one_few():
+    table, given = pa.table({"x": range(100_000)}), []
+    peer_rate(lambda part: given.append(len(part)), table)
+    assert given[0] == 512
+    assert given[-1] == 100_000
+    given.clear()
+
+    def slow(part):
+        given.append(len(part))
+        start = time.process_time()
+        while time.process_time() - start < len(part) * 0.002:
+            pass
+
+    rate = peer_rate(slow, table, least=64)
+    assert given[-1] < 5_000
+    assert rate == pytest.approx(500, rel=0.2)
 
 
 def test_charts_are_the_same_every_time(tmp_path):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import mean
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from bench import diagrams, peers
+from bench import diagrams, peers, progress
 from bench.measure import cpu_seconds, timed
-from bench.report import Chart, Result, Table
+from bench.report import Chart, Goal, Result, Table, verdicts
 from bench.workloads import icse
 from tamis import Matcher
 from tamis.diagram.conditions import diagram_of
@@ -50,8 +51,40 @@ def run(scale: str) -> Result:
     means = {
         n: [mean(column) for column in zip(*rows, strict=True)] for n, rows in measured.items()
     }
-    tables = [_queries(s), _seconds(means), _nodes(s), *_ratios(max(s.sizes), s)]
+    progress.say("nodes before and after restriction")
+    nodes = _nodes(s)
+    progress.say("the sweep and its peers")
+    ratios = _ratios(max(s.sizes), s)
+    tables = [verdicts(_goals(means, nodes, *ratios)), _queries(s), _seconds(means), nodes, *ratios]
     return Result("icse", ABOUT, tables, [_chart(means)])
+
+
+def _goals(
+    means: dict[int, list[float]],
+    nodes: Table,
+    total: Table,
+    strict: Table,
+    pairs: Table,
+    building: Table,
+) -> list[Goal]:
+    n = max(means)
+    faster: dict[Any, Any] = {row[0]: row[2] for row in total.rows}
+    built: Any = building.rows[0][1]
+    made: Any = pairs.rows[0][2]
+    share = means[n][1] / means[n][-2]
+    goals = [
+        Goal(f"{n:,} queries: sweep / EvalBDD", 200, 1_000, faster["EvalBDD, compiled"], "x"),
+        Goal(f"{n:,} queries: sweep / numpy bitmaps", 1, None, faster["numpy bitmaps"], "x"),
+        Goal(f"{n:,} queries: sweep / compile and eval", 1, None, faster["compile and eval"], "x"),
+        Goal("(message, id) pairs per CPU-second", 50e6, 200e6, made),
+        Goal("cost of a message, density 15.4 % / 100 %", 1 / 5, 1 / 10, share, at_most=True),
+        Goal(f"{n:,} queries from text: build", 8, 3, built, " s", at_most=True),
+    ]
+    for size, factor in ((row[0], row[3]) for row in nodes.rows[:: max(1, len(nodes.rows) - 1)]):
+        before, after = icse.PAPER_NODES.get(int(str(size).replace(",", "")), (1, 1))
+        what = f"restriction at {size} queries, beside the paper's"
+        goals.append(Goal(what, round(before / after, 2), None, float(factor or 0), "x"))
+    return goals
 
 
 # --- the paper's two tables ---------------------------------------------------
@@ -59,6 +92,7 @@ def run(scale: str) -> Result:
 
 def _times(queries: int, seed: int, messages: int) -> list[float]:
     """Seconds for 1,000 messages at each density (strict), then for total messages (total)."""
+    progress.say(f"{queries:,} queries, run {seed}")
     texts = icse.queries(queries, seed)
     matcher = _matcher(texts, "strict")
     tables = [icse.messages(messages, density, seed) for density in icse.DENSITIES]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
+from bench import progress
 from bench.measure import cpu_seconds, timed
-from bench.report import Cell, Result, Table
+from bench.report import Cell, Goal, Result, Table, verdicts
 from bench.workloads import icse, stock
 from tamis import Matcher, Schema
 from tamis.engine.batch import Messages, from_table
@@ -50,6 +52,7 @@ def run(scale: str) -> Result:
     counted: list[Row] = []
     rated: list[Row] = []
     for name, schema, texts, messages in _cases(s):
+        progress.say(f"{len(texts):,} {name}")
         table = messages(max(16, s.messages * s.sizes[0] // len(texts)))
         many = messages(s.batch)
         matcher = Matcher(schema, engine="implication")
@@ -60,10 +63,26 @@ def run(scale: str) -> Result:
         "implications",
         ABOUT,
         [
+            verdicts(_goals(counted, rated)),
             Table("Predicates evaluated per message", _COUNTED, counted),
             Table("Messages per CPU-second", _TIMED, rated),
         ],
     )
+
+
+def _goals(counted: list[list[Any]], rated: list[list[Any]]) -> list[Goal]:
+    """At 10,000 subscriptions, or the largest set that is smaller."""
+    goals = []
+    sizes = [row[0] for row in counted if row[0] <= 10_000]
+    for count, rate in zip(counted, rated, strict=True):
+        n, name = count[0], count[1]
+        if n == max(sizes):
+            saved = count[2] / max(count[4], 1e-9)
+            goals += [
+                Goal(f"{n:,} {name}: brute force's predicates / the graph's", 10, None, saved, "x"),
+                Goal(f"{n:,} {name}: build of the graph", 10, None, rate[-1], " s", at_most=True),
+            ]
+    return goals
 
 
 def _cases(s: Scale) -> Iterator[tuple[str, Schema, list[str], Callable[[int], pa.Table]]]:

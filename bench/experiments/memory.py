@@ -16,9 +16,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from bench import progress
 from bench.measure import resident_bytes
-from bench.report import Cell, Result, Table
+from bench.report import Goal, Result, Table, verdicts
 from bench.workloads import general, icse, stock
 from tamis import Matcher, Schema
 
@@ -41,10 +43,21 @@ _COLUMNS = (
 
 def run(scale: str) -> Result:
     rows = [_row(name, count) for name, count in SCALES[scale]]
-    return Result("memory", ABOUT, [Table("Memory and build time", _COLUMNS, rows)])
+    stocks = [row for row in rows if row[0] == "stock"]
+    tables = [
+        verdicts([_goal(*stocks[-1])]),
+        Table("Memory and build time", _COLUMNS, rows),
+    ]
+    return Result("memory", ABOUT, tables)
 
 
-def _row(name: str, count: int) -> list[Cell]:
+def _goal(name: str, count: int, *figures: float) -> Goal:
+    what = f"memory for each of {count:,} stock alerts, texts and ids not counted"
+    return Goal(what, 200, 60, figures[-1], " bytes", at_most=True)
+
+
+def _row(name: str, count: int) -> list[Any]:
+    progress.say(f"{count:,} {name}")
     built, texts = _fresh(name, count, "matcher"), _fresh(name, count, "texts")
     each, own = built["bytes"] / count, texts["bytes"] / count
     seconds = built["seconds"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from bench import progress
 from bench.measure import cpu_seconds, latency, timed
-from bench.report import Result, Table
+from bench.report import Goal, Result, Table, verdicts
 from bench.workloads import rules
 from tamis import Matcher
 
@@ -42,8 +43,20 @@ def run(scale: str) -> Result:
     events = rules.events(s.events, made)
     matcher = Matcher(rules.SCHEMA, limits=rules.LIMITS)
     build = timed(lambda: matcher.add_many(enumerate(texts)))
+    progress.say("all rules are added")
     tables = [_building(texts, build, s), _matching(matcher, events, s)]
-    return Result("rules", ABOUT, tables)
+    return Result("rules", ABOUT, [verdicts(_goals(*tables)), *tables])
+
+
+def _goals(adding: Table, matching: Table) -> list[Goal]:
+    added, found = ([row[1] for row in table.rows] for table in (adding, matching))
+    return [
+        Goal("all rules at once: CPU time", 10, None, added[0], " s", at_most=True),
+        Goal("one rule added: worst", 100, None, added[3], " ms", at_most=True),
+        Goal("events per CPU-second in batches, counts", 20_000, None, found[0]),
+        Goal("events per CPU-second in batches, ids", 20_000, None, found[1]),
+        Goal("events per CPU-second, one by one", 2_000, None, found[2]),
+    ]
 
 
 def _building(texts: list[str], build: float, s: Scale) -> Table:

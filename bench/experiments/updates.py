@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from bench import progress
 from bench.measure import Latency, latency
-from bench.report import Cell, Result, Table
+from bench.report import Cell, Goal, Result, Table, verdicts
 from bench.workloads import stock
 from tamis import Matcher
 
@@ -50,17 +52,32 @@ def run(scale: str) -> Result:
     matcher.add_many(enumerate(stock.alerts(s.alerts).texts()))
     table = stock.trades(s.batch)
     matcher.match_batch(table)
+    progress.say("changes in quiet")
     rows = _changes("quiet", matcher, s, 10**9)
+    progress.say("changes while matching")
     with _matching(matcher, table) as reader:
         rows += _changes("while matching", matcher, s, 2 * 10**9)
     with _matching(matcher, table) as alone:
         time.sleep(0.2 if scale == "tiny" else 2)
     columns = ("", "change", "median µs", "p99 µs", "worst µs")
     tables = [
+        verdicts(_goals(rows, s)),
         Table(f"{s.changes:,} changes among {s.alerts:,} alerts", columns, rows),
         _reading(reader, alone, s.batch),
     ]
     return Result("updates", ABOUT, tables)
+
+
+def _goals(rows: list[list[Any]], s: Scale) -> list[Goal]:
+    """Of the changes under load: their medians and worst cases, in milliseconds."""
+    goals = []
+    for _, change, median, _, worst in rows[2:]:
+        what = f"{change} under load, {s.alerts:,} subscriptions"
+        goals += [
+            Goal(f"{what}: median", 1, 0.1, median / 1000, " ms", at_most=True),
+            Goal(f"{what}: worst", 50, 5, worst / 1000, " ms", at_most=True),
+        ]
+    return goals
 
 
 def _changes(when: str, matcher: Matcher, s: Scale, first: int) -> list[list[Cell]]:
