@@ -6,6 +6,7 @@ reorder old ones, and what a path knows of a term is an interval.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +45,17 @@ class Atoms:
         return self.question & 15
 
 
-def order(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[Atoms, I4]:
-    """The distinct atoms among the literals, in order; and the variable of each literal."""
+def order(
+    vocabulary: Vocabulary, asked: I4, keys: I8, *, ahead: Sequence[int] = ()
+) -> tuple[Atoms, I4]:
+    """The distinct atoms among the literals, in order; and the variable of each literal.
+
+    The terms `ahead` come first, in the order given.
+    """
     question_of, key_of, number = _distinct(asked, keys)
     question_of, key_of, number = _with_points(vocabulary, question_of, key_of, number)
     position, low, high = _positions(vocabulary, question_of, key_of)
-    group = _groups(vocabulary, question_of)
+    group = _groups(vocabulary, question_of, ahead)
     kind = question_of & 15
     shape = np.where(kind < Kind.BELOW, 0, np.where(kind <= Kind.MEMBER, 1, 2))
     order = np.lexsort((kind, position, shape, group))
@@ -128,8 +134,8 @@ def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
     return rank[np.searchsorted(used, keys)]
 
 
-def _groups(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.int64]:
-    """Atoms that ask the same term and family, terms by name.
+def _groups(vocabulary: Vocabulary, asked: I4, ahead: Sequence[int] = ()) -> npt.NDArray[np.int64]:
+    """Atoms that ask the same term and family, terms by name but for those `ahead`.
 
     DEFINED belongs to the family of a typed term.
     """
@@ -138,7 +144,10 @@ def _groups(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.int64]:
     family = ((asked >> 4) & 15).astype(np.int64)
     term = asked >> 8
     used = np.unique(term)
-    names = [canonical(vocabulary.terms.terms[t]) for t in used.tolist()]
+    places = {term: i for i, term in enumerate(ahead)}
+    names = [
+        (places.get(t, len(places)), canonical(vocabulary.terms.terms[t])) for t in used.tolist()
+    ]
     rank = np.zeros(len(own), np.int64)
     rank[used[sorted(range(len(used)), key=names.__getitem__)]] = np.arange(len(used))
     within = np.where(family == Family.ANY, np.take(own, term), family)

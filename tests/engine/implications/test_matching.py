@@ -209,6 +209,8 @@ def test_stock_alerts_take_a_tenth_of_the_predicates() -> None:
     alone, shared = state.brute_force(messages, {}), state.statistics(messages, {})
     assert alone.evaluated >= 50 * 10_000
     assert 10 * shared.evaluated < alone.evaluated
+    # most alerts fail at their symbol: what is known of it passes them over
+    assert 100 * shared.visited < alone.visited
     assert max(state.graphs[0].edges.offsets[1:] - state.graphs[0].edges.offsets[:-1]) <= 4
 
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from tamis.engine.batch import Messages
 from tamis.engine.encode import encode, encode_one
 from tamis.engine.implications import rank as kernels
 from tamis.engine.implications.edges import Edges, no_edges
 from tamis.engine.implications.forest import Forest
-from tamis.engine.implications.rank import Memory, Questions, Rank
+from tamis.engine.implications.rank import Memory, Questions, Rank, Starters
 from tamis.engine.kernels import sort_rows
 from tamis.engine.layout import I4, I8, U1, U8, Block
 from tamis.engine.segment import Segment
@@ -54,9 +55,7 @@ class Graph:
     def of(cls, forest: Forest, beside: Segment | None) -> Graph:
         edges = no_edges(len(forest.trees.test))
         variables, questions = forest.atoms.variables, _questions(forest)
-        start = _rank(forest)
-        kernels.fill(start, forest.trees, variables)
-        kernel = kernels.Graph(forest.trees, edges, variables, questions, start)
+        kernel = kernels.Graph(forest.trees, edges, variables, questions, starters(forest))
         return cls(forest, edges, kernel, beside)
 
     def with_edges(self, edges: Edges) -> Graph:
@@ -74,21 +73,63 @@ class Graph:
             np.zeros(max(self.forest.index.events, 1), np.int64),
             np.zeros((len(start.waiting), 4), np.int64),
             np.empty(len(self.edges.target) + 1, np.int32),
-            np.zeros(3, np.int64),
+            np.zeros(4, np.int64),
         )
 
 
 def _rank(forest: Forest) -> Rank:
-    variables, trees = len(forest.atoms.question), len(forest)
-    groups = len(forest.atoms.variables.table)
+    """Nobody waits. A subscription enters at most as many lists as its tree has nodes."""
+    start, trees = starters(forest), len(forest)
     return Rank(
-        np.full(max(variables, 1), -1, np.int32),
-        np.full(trees, -1, np.int32),
-        np.full(trees, -1, np.int32),
+        np.full(len(start.offsets) - 1, -1, np.int32),
+        np.empty((len(forest.trees.test) + 1, 2), np.int32),
         np.zeros(trees, np.int32),
-        np.zeros(variables // 64 + 1, np.uint64),
-        np.zeros(max(groups, 1), np.int32),
+        np.zeros(trees, np.int64),
+        start.filled.copy(),
+        start.waiting.copy(),
     )
+
+
+def starters(forest: Forest) -> Starters:
+    """Every subscription at the root of its tree."""
+    trees, variables, kind = forest.trees, forest.atoms.variables, forest.atoms.kind
+    atoms, groups = len(kind), len(variables.table)
+    known = np.flatnonzero(trees.root >= 0)
+    tests = trees.test[trees.root[known]]
+    leaves = known[tests == atoms]
+    order = np.argsort(tests, kind="stable")[: len(known) - len(leaves)]
+    offsets = np.searchsorted(tests[order], np.arange(atoms + 1)).astype(np.int64)
+    asked = np.diff(offsets) > 0
+    quiet = _quiet(forest, known[order], tests[order]) & asked
+    filled = asked & ~quiet
+    # A group whose quiet variables may come up is looked at when its first variable's turn is.
+    quiet_groups, first = np.unique(variables.group, return_index=True)
+    filled[first[np.isin(quiet_groups, variables.group[quiet])]] = True
+    return Starters(
+        offsets,
+        known[order].astype(np.int32),
+        _bits(filled),
+        np.bincount(variables.group[tests[order]], minlength=max(groups, 1)).astype(np.int32),
+        np.searchsorted(variables.group[quiet], np.arange(groups + 1)).astype(np.int64),
+        np.flatnonzero(quiet).astype(np.int32),
+        leaves[trees.low[trees.root[leaves]] == 1].astype(np.int32),
+    )
+
+
+def _quiet(forest: Forest, subscriptions: I8, tests: I4) -> npt.NDArray[np.bool_]:
+    """The equalities whose failure is that of every subscription that starts with them."""
+    trees, variables = forest.trees, forest.atoms.variables
+    atoms = len(variables.group)
+    low = trees.low[trees.root[subscriptions]]
+    quiet = (forest.atoms.kind == Kind.MEMBER) & (variables.low < variables.high)
+    quiet[tests[(trees.test[low] < atoms) | (trees.low[low] == 1)]] = False
+    return quiet
+
+
+def _bits(flags: npt.NDArray[np.bool_]) -> U8:
+    padded = np.zeros(64 * (len(flags) // 64 + 1), bool)
+    padded[: len(flags)] = flags
+    return np.packbits(padded, bitorder="little").view(np.uint64)
 
 
 def _questions(forest: Forest) -> Questions:

@@ -4,6 +4,11 @@ Every subscription has a current node. The rank keeps, for each variable, the li
 subscriptions whose current node tests it; a bitmap says which lists are not empty. The first
 variable in order is decided once, for its whole list; who leaves the list goes to a lower node, so
 no variable comes up again. Edges of a node that is reached move other subscriptions down with it.
+
+A message costs what it moves, not what there is. Whoever still stands at the root of its tree is
+found in lists that are made once. Whoever was moved on by an edge stays in the old list as well,
+and is passed over there. A variable is quiet where its whole first list fails with it: quiet
+equalities come up only where the signposts of their group leave room for them.
 """
 
 from __future__ import annotations
@@ -23,15 +28,27 @@ EVALUATED, IMPLIED, SHORTCUTS, VISITED = range(4)  # columns of the statistics
 _BELOW = int(Kind.BELOW)
 
 
-class Rank(NamedTuple):
-    """Who waits where. `after` and `before` link the subscriptions of a list; -1 ends it."""
+class Starters(NamedTuple):
+    """Where subscriptions wait before a message comes. Never changed."""
 
-    head: I4  # variable -> subscription
-    after: I4
-    before: I4
-    current: I4  # subscription -> node
-    filled: U8  # bit v % 64 of word v // 64: list v is not empty
+    offsets: I8  # variable -> the subscriptions whose root tests it
+    subscription: I4
+    filled: U8  # bit v % 64 of word v // 64: variable v is to come up
     waiting: I4  # group -> subscriptions
+    quiet_offsets: I8  # group -> its quiet variables
+    quiet: I4
+    always: I4  # subscriptions that every message matches
+
+
+class Rank(NamedTuple):
+    """Who waits where besides. An entry is a subscription and the next entry; -1 ends a list."""
+
+    head: I4  # variable -> entry; all lists are empty between messages
+    entry: I4  # rows (subscription, next entry)
+    current: I4  # subscription -> node, where `moved` has the stamp of the message
+    moved: I8
+    filled: U8
+    waiting: I4
 
 
 class Questions(NamedTuple):
@@ -54,17 +71,17 @@ class Memory(NamedTuple):
     fired: I8  # event -> stamp of the last message that fired it
     known: I8  # group -> low, high, void, stamp
     stack: I4
-    cursor: I8  # next variable, stamp, results so far
+    cursor: I8  # next variable, stamp, results so far, entries so far
 
 
 class Graph(NamedTuple):
-    """What never changes: trees, edges, variables, questions, and the rank at the start."""
+    """What never changes: trees, edges, variables, questions, and who waits where at the start."""
 
     trees: Trees
     edges: Edges
     variables: Variables
     questions: Questions
-    start: Rank
+    start: Starters
 
 
 @njit(cache=True, nogil=True)
@@ -91,44 +108,6 @@ def _next_filled(filled, v):
             return w << 6
         word = filled[w]
     return (w << 6) + _first_bit(word)
-
-
-@njit(cache=True, nogil=True)
-def enter(head, after, before, filled, s, v):
-    """Put subscription s into list v."""
-    first = head[v]
-    after[s], before[s] = first, -1
-    if first >= 0:
-        before[first] = s
-    head[v] = s
-    filled[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
-
-
-@njit(cache=True, nogil=True)
-def leave(head, after, before, filled, s, v):
-    """Take subscription s out of list v."""
-    following, previous = after[s], before[s]
-    if following >= 0:
-        before[following] = previous
-    if previous >= 0:
-        after[previous] = following
-    else:
-        head[v] = following
-        if following < 0:
-            filled[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
-
-
-@njit(cache=True, nogil=True)
-def fill(rank, trees, variables):
-    """Every subscription at the root of its tree; those without a test wait nowhere."""
-    atoms = variables.group.size
-    for s in range(trees.root.size):
-        root = trees.root[s]
-        rank.current[s] = root
-        if root >= 0 and trees.test[root] < atoms:
-            v = trees.test[root]
-            enter(rank.head, rank.after, rank.before, rank.filled, s, v)
-            rank.waiting[variables.group[v]] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -189,11 +168,31 @@ def _pays(questions, group, waiting):
 
 
 @njit(cache=True, nogil=True)
+def _release(start, variables, group, memory):
+    """Let the quiet variables of a group come up that what is known of it leaves open."""
+    low, high, filled = memory.known[group, 0], memory.known[group, 1], memory.rank.filled
+    at, end = start.quiet_offsets[group], start.quiet_offsets[group + 1]
+    first, last = at, end
+    while first < last:
+        middle = (first + last) // 2
+        if variables.high[start.quiet[middle]] <= low:
+            first = middle + 1
+        else:
+            last = middle
+    for k in range(first, end):
+        v = start.quiet[k]
+        if variables.low[v] >= high:
+            break
+        filled[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+
+
+@njit(cache=True, nogil=True)
 def _open(graph, group, block, message, memory, statistics, signposts):
     """The first variable of a group comes up: nothing is known, or what the signposts say."""
     _knowledge(memory.known, group, memory.cursor[1])
     if signposts and _pays(graph.questions, group, memory.rank.waiting[group]):
         _read_signposts(graph, group, block, message, memory, statistics)
+    _release(graph.start, graph.variables, group, memory)
 
 
 @njit(cache=True, nogil=True)
@@ -207,19 +206,15 @@ def _ask(graph, v, block, message, memory, statistics):
 
 @njit(cache=True, nogil=True)
 def begin(graph, block, message, alive, slot, memory, out):
-    """Start a message: the first rank, its events, and the subscriptions that need no test."""
+    """Start a message: who is to come up, its events, and the subscriptions that need no test."""
     rank, start = memory.rank, graph.start
-    rank.head[:], rank.after[:], rank.before[:] = start.head, start.after, start.before
-    rank.current[:], rank.filled[:], rank.waiting[:] = start.current, start.filled, start.waiting
-    memory.cursor[0] = 0
+    rank.filled[:], rank.waiting[:] = start.filled, start.waiting
+    memory.cursor[0] = memory.cursor[3] = 0
     memory.cursor[1] += 1
     for e in range(block.offsets[message], block.offsets[message + 1]):
         memory.fired[block.events[e]] = memory.cursor[1]
-    atoms = graph.variables.group.size
-    trees = graph.trees
-    for s in range(trees.root.size):
-        root = trees.root[s]
-        if root >= 0 and trees.test[root] == atoms and trees.low[root] == 1 and alive[s]:
+    for s in start.always:
+        if alive[s]:
             out[memory.cursor[2]] = slot[s]
             memory.cursor[2] += 1
 
@@ -232,13 +227,14 @@ def proceed(graph, block, message, alive, slot, memory, out, statistics, enough,
     than the step.
     """
     test, low, high, owner = graph.trees.test, graph.trees.low, graph.trees.high, graph.trees.owner
-    offsets, target, group = graph.edges.offsets, graph.edges.target, graph.variables.group
-    begins, ends = graph.variables.low, graph.variables.high
-    head, after, before = memory.rank.head, memory.rank.after, memory.rank.before
-    current, filled, waiting = memory.rank.current, memory.rank.filled, memory.rank.waiting
+    root, offsets, target = graph.trees.root, graph.edges.offsets, graph.edges.target
+    group, begins, ends = graph.variables.group, graph.variables.low, graph.variables.high
+    starts, starters = graph.start.offsets, graph.start.subscription
+    head, entry, current, moved = memory.rank[0], memory.rank[1], memory.rank[2], memory.rank[3]
+    filled, waiting = memory.rank.filled, memory.rank.waiting
     stack, known, cursor = memory.stack, memory.known, memory.cursor
-    atoms, stamp, size, v = group.size, cursor[1], cursor[2], cursor[0]
-    implied = visited = moved = 0
+    atoms, v, stamp, size, entries = group.size, cursor[0], cursor[1], cursor[2], cursor[3]
+    implied = visited = steps = 0
     while size < enough:
         v = _next_filled(filled, v)
         if v >= atoms:
@@ -246,31 +242,51 @@ def proceed(graph, block, message, alive, slot, memory, out, statistics, enough,
         g = group[v]
         if known[g, 3] != stamp:
             _open(graph, g, block, message, memory, statistics, signposts)
-        truth = -1
-        if signposts:
-            truth = within(begins[v], ends[v], known[g, 0], known[g, 1], known[g, 2])
-        if truth >= 0:
-            implied += 1
-        else:
-            truth = _ask(graph, v, block, message, memory, statistics)
-        while head[v] >= 0:
-            node = current[head[v]]
+            continue
+        filled[v >> 6] &= ~(np.uint64(1) << np.uint64(v & 63))
+        at, i, last, truth = head[v], starts[v], starts[v + 1], -1
+        head[v] = -1
+        while True:
+            if at >= 0:
+                s = entry[at, 0]
+                at = entry[at, 1]
+                node = current[s]
+                if test[node] != v:
+                    continue
+            elif i < last:
+                s = starters[i]
+                i += 1
+                node = root[s]
+                if moved[s] == stamp:
+                    continue
+            else:
+                break
+            if truth < 0:
+                if signposts:
+                    truth = within(begins[v], ends[v], known[g, 0], known[g, 1], known[g, 2])
+                if truth >= 0:
+                    implied += 1
+                else:
+                    truth = _ask(graph, v, block, message, memory, statistics)
             stack[0] = high[node] if truth == 1 else low[node]
             depth = 1
-            moved += 1
+            steps += 1
             while depth > 0:
                 depth -= 1
                 node = stack[depth]
                 s = owner[node]
-                here, there = test[current[s]], test[node]
+                here = test[current[s]] if moved[s] == stamp else test[root[s]]
+                there = test[node]
                 if there <= here:
                     continue
-                leave(head, after, before, filled, s, here)
+                moved[s], current[s] = stamp, node
                 waiting[group[here]] -= 1
-                current[s] = node
                 visited += 1
                 if there < atoms:
-                    enter(head, after, before, filled, s, there)
+                    entry[entries, 0], entry[entries, 1] = s, head[there]
+                    head[there] = entries
+                    entries += 1
+                    filled[there >> 6] |= np.uint64(1) << np.uint64(there & 63)
                     waiting[group[there]] += 1
                 elif low[node] == 1 and alive[s]:
                     out[size] = slot[s]
@@ -278,10 +294,10 @@ def proceed(graph, block, message, alive, slot, memory, out, statistics, enough,
                 for k in range(offsets[node], offsets[node + 1]):
                     stack[depth] = target[k]
                     depth += 1
-    cursor[0], cursor[2] = v, size
+    cursor[0], cursor[2], cursor[3] = v, size, entries
     statistics[IMPLIED] += implied
     statistics[VISITED] += visited
-    statistics[SHORTCUTS] += visited - moved
+    statistics[SHORTCUTS] += visited - steps
     return v >= atoms
 
 
