@@ -12,7 +12,7 @@ import numpy as np
 
 from tamis.engine.batch import Messages, from_mappings, from_table
 from tamis.engine.folding import Folding
-from tamis.engine.implications import Implications
+from tamis.engine.implications import Implications, Statistics
 from tamis.engine.intake import Dialect, Intake
 from tamis.engine.layout import I8, U8
 from tamis.engine.matches import Matches
@@ -213,10 +213,28 @@ class Matcher:
 
     def match(self, message: Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the message matches, in the order of adding."""
-        find = finder(message, self.semantics, self.schema)
-        lookups = self.lookups
+        find, lookups = self._finder(message), self.lookups
         slots = self._folding.state.one(lambda term: value(term, find, lookups))
         return [self._ids[s] for s in slots]
+
+    def match_each(self, message: Mapping[str, object]) -> Iterator[Id]:
+        """The same ids as they are decided, the first before the last is known.
+
+        Only the implication graph decides one after the other; the diagram decides all at once.
+        """
+        if self.implications is None:
+            yield from self.match(message)
+            return
+        find, lookups, state = self._finder(message), self.lookups, self.implications.state
+        for slot in state.each(lambda term: value(term, find, lookups)):
+            yield self._ids[slot]
+
+    def statistics(self, message: Mapping[str, object]) -> Statistics:
+        """What matching the message takes the implication graph."""
+        if self.implications is None:
+            raise TamisError("statistics are kept by a matcher with engine='implication' only")
+        batch = from_mappings([message], self.semantics, self.schema)
+        return self.implications.state.statistics(batch, self.lookups)
 
     def match_many(self, messages: Sequence[Mapping[str, object]]) -> Matches:
         """Like `match_batch`, of Python mappings."""
@@ -264,6 +282,9 @@ class Matcher:
         from tamis.diagram.reasoning import example
 
         return example(self._condition(id), self.schema, self.semantics, lookups=self.lookups)
+
+    def _finder(self, message: Mapping[str, object]) -> Callable[[str], object]:
+        return finder(message, self.semantics, self.schema)
 
     def _condition(self, id: Id) -> Condition:
         if id not in self._slots:

@@ -178,7 +178,10 @@ def test_matches_come_as_they_are_decided() -> None:
     found = state.each(value_of)
     first = next(found)
     assert sorted([first, *found]) == [*range(100), 200]
-    assert [matcher._ids[s] for s in sorted(state.each(value_of))] == matcher.match(message)
+    assert sorted(matcher.match_each(message), key=str) == sorted(matcher.match(message), key=str)
+    diagram = Matcher(XYZ)
+    diagram.add("z", "z = 1")
+    assert list(diagram.match_each(message)) == ["z"]
 
 
 def test_statistics_count_each_predicate_once() -> None:
@@ -192,6 +195,9 @@ def test_statistics_count_each_predicate_once() -> None:
     assert alone.evaluated == 4
     assert shared.evaluated + shared.saved >= 4
     assert shared.evaluated <= 4
+    assert matcher.statistics({"x": 10, "y": 10, "z": 0}) == shared
+    with pytest.raises(TamisError, match="engine='implication'"):
+        Matcher(XYZ).statistics({})
     # the same condition a hundred times costs no predicate more
     same = implication(XYZ, "total", signposts=False)
     same.add_many((i, "x > 5 AND y > 3") for i in range(100))
