@@ -74,7 +74,7 @@ def test_the_page_on_implications_is_true(tmp_path, monkeypatch) -> None:
     page = (HERE.parents[2] / "docs" / "implications.md").read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL))
     example = doctest.DocTestParser().get_doctest(code, {}, "implications.md", None, 0)
-    assert len(example.examples) == 13
+    assert len(example.examples) == 8
     assert doctest.DocTestRunner().run(example).failed == 0
     command = re.search(r"^\$ tamis (draw .*)$", page, re.MULTILINE)[1]
     monkeypatch.chdir(tmp_path)
