@@ -8,6 +8,7 @@ with kernels share one stamp; where it differs, everything compiled is thrown aw
 from __future__ import annotations
 
 import hashlib
+import logging
 from pathlib import Path
 
 _ROOT = Path(__file__).parent
@@ -22,11 +23,15 @@ _MODULES = (
     "engine/texts.py",
     "engine/vector.py",
 )
+_LOG = logging.getLogger("tamis")
 _STAMP = _ROOT / "__pycache__" / "kernels.stamp"
 
 
 def refresh() -> bool:
-    """Drop stale compiled kernels; True where there were some. Quiet where it may not write."""
+    """Drop what was compiled from other sources, and say what that costs; True where that is so.
+
+    Quiet where it may not write.
+    """
     present = [_ROOT / name for name in _MODULES if (_ROOT / name).exists()]
     stamp = hashlib.sha256(b"".join(path.read_bytes() for path in present)).hexdigest()
     try:
@@ -39,4 +44,6 @@ def refresh() -> bool:
         _STAMP.write_text(stamp)
     except OSError:
         return False
+    # Silence would look like a hang. `python -m tamis.warm` gets it over with.
+    _LOG.warning("compiling for this machine, once: the first match takes a minute or so")
     return True
