@@ -16,6 +16,7 @@ from tamis.engine.texts import TextIndex
 from tamis.language import Limits
 from tamis.language.tree import Attribute, Like, Regex, Text
 from tamis.logic import Kind
+from tamis.logic.patterns import like_atom
 
 PLAIN = {
     Kind.PREFIX: str.startswith,
@@ -23,6 +24,7 @@ PLAIN = {
     Kind.CONTAINS: str.__contains__,
     Kind.WITHIN: lambda value, text: value in text,
     Kind.PATTERN: lambda value, text: re2.search(text, value) is not None,
+    Kind.LIKE: lambda value, text: oracle.like(value, text, "!"),
 }
 TEXT_KINDS = tuple(PLAIN)[:4]
 # Few letters of one, two, three and four bytes: patterns overlap, and bytes of letters do too.
@@ -147,6 +149,15 @@ def test_a_set_of_regexes_too_large_for_one_program(monkeypatch: pytest.MonkeyPa
     compare(rows, [*(f"k{i}" for i in range(61)), "x" * 50 + "5" + "y" * 50])
 
 
+LIKE_SIGNS = st.text("ab%_!é𝒳\n", max_size=9).filter(lambda text: not text.endswith("!"))
+
+
+@given(st.lists(LIKE_SIGNS, min_size=1, max_size=12), patterns, values)
+def test_likes_agree_with_the_oracle(likes: list[str], rows: Rows, given: list[str]) -> None:
+    """Also beside texts that share the automaton with them."""
+    compare([(Kind.LIKE, text) for text in likes] + rows, [*given, "aab", "ab\nab", "%_!"])
+
+
 # --- through the matcher -----------------------------------------------------
 
 
@@ -167,6 +178,20 @@ def test_like_agrees_with_the_oracle(patterns: list[str], given: list[str]) -> N
     messages = [{"s": value} for value in given]
     assert matcher.match_many(messages).to_pylist() == expected
     assert [matcher.match(m) for m in messages] == expected
+
+
+def test_patterns_that_mean_the_same_are_one_atom() -> None:
+    term = Attribute("s")
+    same = [
+        ["%_", "_%", "%%_%", "_%%"],
+        ["a%__b", "a__%b", "a_%_b", "a%_%_b"],
+        ["a%", "a%%"],
+        ["%a_%_b%", "%a__%b%"],
+    ]
+    for patterns in same:
+        assert len({like_atom(term, p, None) for p in patterns}) == 1
+    assert like_atom(term, "!%x%", "!") == like_atom(term, "#%x%", "#")
+    assert like_atom(term, "a!_b%c", "!") != like_atom(term, "a_b%c", None)
 
 
 OPERATORS = ("CONTAINS", "WITHIN", "STARTS WITH", "ENDS WITH")

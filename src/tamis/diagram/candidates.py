@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import islice, permutations, product, zip_longest
 
-from tamis.diagram.samples import samples
+from tamis.diagram.samples import like_samples, samples
 from tamis.logic import Atom, Family, Kind
 from tamis.logic.atoms import family_of, microseconds
 from tamis.logic.numbers import Number, above
@@ -190,6 +190,7 @@ def _texts(yes: dict[Kind, list[str]], start: str) -> Iterator[str]:
     fills = dict.fromkeys(["", "".join(parts), " ".join([head, *parts, tail])])
     for fill in fills:
         matching = [samples(pattern, fill) for pattern in yes[Kind.PATTERN]]
+        matching += [like_samples(pattern, fill) for pattern in yes[Kind.LIKE]]
         for chosen in islice(product(*matching), 24):
             yield from chosen
             for first in heads:

@@ -16,7 +16,7 @@ from typing import Any
 from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, static_type
 from tamis.schema import Schema, Type
 
-AMONG = 9  # MEMBER of more than one constant: the key is the pool's number of the tuple
+AMONG = 10  # MEMBER of more than one constant: the key is the pool's number of the tuple
 
 
 def question(term: int, family: int, kind: int) -> int:

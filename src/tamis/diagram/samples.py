@@ -1,13 +1,16 @@
-"""A few texts that an RE2 pattern is likely to match; whoever uses one checks it first.
+"""A few texts that a pattern is likely to match; whoever uses one checks it first.
 
-Patterns that need more than the usual signs (classes, groups, alternatives, repetition, anchors)
-give no texts at all.
+RE2 patterns that need more than the usual signs (classes, groups, alternatives, repetition,
+anchors) give no texts at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice, product
+
+from tamis.language.patterns import like_parts
+from tamis.logic.wildcards import ESCAPE
 
 MOST = 12  # texts of one pattern, or of one part of it
 DEEPEST = 40  # nested groups
@@ -32,6 +35,13 @@ def samples(pattern: str, fill: str = "") -> list[str]:
     except (_UnknownError, IndexError, ValueError):
         return []
     return found if reader.at == len(pattern) else []
+
+
+def like_samples(pattern: str, fill: str = "") -> list[str]:
+    """Texts for the pattern of a LIKE atom; `fill` stands for %, besides nothing at all."""
+    parts = like_parts(pattern, ESCAPE)
+    made = (gap.join(one.join(texts) for texts in parts) for gap in ("", fill) for one in "a0 ")
+    return _few(made)
 
 
 def _few(texts: Iterable[str]) -> list[str]:

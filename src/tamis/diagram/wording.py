@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import math
-import re
 import struct
 import sys
 
@@ -28,6 +27,7 @@ from tamis.language.tree import (
 from tamis.logic import Atom, Family, Kind
 from tamis.logic.atoms import microseconds
 from tamis.logic.numbers import simplest
+from tamis.logic.wildcards import ESCAPE
 from tamis.schema import INT_MAX, INT_MIN, Type
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -45,9 +45,6 @@ _TEXT_OPS: dict[Kind, TextOp] = {
     Kind.CONTAINS: "CONTAINS",
     Kind.WITHIN: "WITHIN",
 }
-# What logic.patterns.like_regex writes: % as (?:.*), _ as ., a sign by its code, or itself.
-_LIKE = re.compile(r"\(\?s\)\\A((?:\(\?:\.\*\)|\.|\\x\{[0-9a-f]+\}|[\w ])*)\\z")
-_LIKE_SIGN = re.compile(r"(\(\?:\.\*\))|(\.)|\\x\{([0-9a-f]+)\}|([\w ])")
 
 
 def atom_of(diagram: Diagram, variable: int) -> Atom:
@@ -94,7 +91,10 @@ def condition_of(atom: Atom) -> Condition:
             values = tuple(_literal(atom.family, c) for c in constant)
             return Compare(term, "=", values[0]) if len(values) == 1 else In(term, values)
         case Kind.PATTERN:
-            return _like(atom) or Regex(term, str(constant))
+            return Regex(term, str(constant))
+        case Kind.LIKE:
+            pattern = str(constant)
+            return Like(term, pattern, ESCAPE if ESCAPE in pattern else None)
     return Text(term, _TEXT_OPS[atom.kind], Literal.of(str(constant)))
 
 
@@ -140,22 +140,3 @@ def _literal(family: Family, constant: object) -> Literal:
     if isinstance(constant, int) and not INT_MIN <= constant <= INT_MAX:
         constant = float(constant)
     return Literal.of(constant)  # type: ignore[arg-type]
-
-
-def _like(atom: Atom) -> Like | None:
-    """The LIKE that a pattern was made of, if it was."""
-    found = _LIKE.fullmatch(str(atom.constant))
-    if found is None or isinstance(atom.term, Compare | Text):
-        return None
-    signs = [
-        (many or one, plain or (chr(int(code, 16)) if code else ""))
-        for many, one, code, plain in _LIKE_SIGN.findall(found[1])
-    ]
-    escape = "!" if any(sign and sign in "%_!" for _, sign in signs) else None
-    return Like(atom.term, "".join(_like_sign(wild, sign) for wild, sign in signs), escape)
-
-
-def _like_sign(wild: str, sign: str) -> str:
-    if wild:
-        return "_" if wild == "." else "%"
-    return "!" + sign if sign in "%_!" else sign

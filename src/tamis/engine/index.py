@@ -103,7 +103,7 @@ def _add(
     points = members[(kind == Kind.MEMBER) | (kind == AMONG)]
     if len(points):
         term.points[family] = _points(vocabulary, atoms, index, term.number, family, points)
-    texts = members[(kind >= Kind.PREFIX) & (kind <= Kind.PATTERN)]
+    texts = members[(kind >= Kind.PREFIX) & (kind <= Kind.LIKE)]
     if len(texts):
         term.texts = TextIndex.of(
             atoms.kind[texts].tolist(),

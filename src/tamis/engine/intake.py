@@ -10,6 +10,7 @@ whole way: parse, check, reduce. That way alone raises errors.
 from __future__ import annotations
 
 import re
+import sys
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -306,7 +307,12 @@ class _Skeleton:
         self.sides: list[bool] = []
 
     def read(self, depth: int) -> bool:
-        """False where only the parser can tell what is meant, or what is wrong."""
+        """False where only the parser can tell what is meant, or what is wrong.
+
+        Whatever comes near the end of Python's stack goes to the parser too: what is added here
+        must be explained later, and that takes the parser.
+        """
+        depth = min(depth, sys.getrecursionlimit() // 8)
         nested = self.tokens.count("(") + self.tokens.count("[") + self.tokens.count("NOT")
         if 2 * nested + 4 > depth and 2 * self._deepest() + 4 > depth:
             return False
@@ -317,14 +323,22 @@ class _Skeleton:
         return self.tokens[self.at] == ""
 
     def _deepest(self) -> int:
+        """How many brackets and NOT stand around a predicate at most."""
         now = most = 0
+        outside, fresh = [], 0  # NOTs before each open bracket, and since the last operand
         for token in self.tokens:
-            if token in ("(", "["):
+            if token == "NOT":
+                fresh += 1
                 now += 1
+            elif token in ("(", "["):
+                outside.append(fresh)
+                fresh, now = 0, now + 1
+            elif token in (")", "]") and outside:
+                now -= 1 + outside.pop()
+            elif token == "\0":
                 most = max(most, now)
-            elif token in (")", "]"):
-                now -= 1
-        return most + self.tokens.count("NOT")
+                now, fresh = now - fresh, 0
+        return most
 
     def _either(self, negated: bool) -> int:
         """An OR of ANDs; the terms that it requires, as bits."""

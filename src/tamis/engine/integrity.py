@@ -118,7 +118,7 @@ def questions(asked: I4, terms: int) -> None:
     term, family, kind = asked >> 8, (asked >> 4) & 15, asked & 15
     within(term, terms, "terms")
     within(kind, AMONG + 1, "kinds of questions")
-    textual = (kind >= Kind.PREFIX) & (kind <= Kind.PATTERN)
+    textual = (kind >= Kind.PREFIX) & (kind <= Kind.LIKE)
     right = np.where(kind == Kind.DEFINED, family == Family.ANY, family < Family.ANY)
     right &= (family == Family.STRING) | ~textual
     demand(bool(right.all()), "a question does not suit its family")

@@ -19,6 +19,7 @@ _EVENT_KINDS = {
     Kind.CONTAINS,
     Kind.WITHIN,
     Kind.PATTERN,
+    Kind.LIKE,
     AMONG,
 }
 Choice = tuple[int, ...]  # numbers of literals: one of them must be true

@@ -1,8 +1,9 @@
 """Texts of one term: which of its prefixes, suffixes, substrings and patterns a value has.
 
-Prefixes, suffixes and substrings share one Aho-Corasick automaton over UTF-8 bytes; its
-transitions are a hash table, so memory follows the total length of the patterns. Regular
-expressions are an RE2 set: linear in the value, however many there are.
+Prefixes, suffixes and substrings share one Aho-Corasick automaton over UTF-8 bytes; its memory
+follows the total length of the patterns. Most LIKE patterns have a text in them: only values in
+which the automaton found it are compared with the pattern. Regular expressions are an RE2 set:
+linear in the value, however many there are.
 """
 
 from __future__ import annotations
@@ -15,78 +16,109 @@ from numba import njit
 
 from tamis.engine.layout import I4, I8, U1
 from tamis.logic import Kind
+from tamis.logic.wildcards import needed_text, wildcards
 
 _MEMORY = 64 << 20  # bytes of one RE2 set
+_CLUE = 32  # characters of a LIKE pattern's text that are looked for
 _PREFIX, _SUFFIX, _CONTAINS = int(Kind.PREFIX), int(Kind.SUFFIX), int(Kind.CONTAINS)
+_PLAIN = (_PREFIX, _SUFFIX, _CONTAINS)
 
 
 class Automaton(NamedTuple):
-    """State 0 is the root. `edge` maps (state, byte) to a state; else go by `fail`."""
+    """States are numbered level by level, so the children of one stand side by side.
 
-    edge: I8  # hash table: (state << 8 | byte) + 1, 0: free
-    target: I4
-    fail: I4
-    first: I4  # state -> the first pattern that ends there, -1: none
-    next: I4  # pattern -> another pattern of the same text
-    report: I4  # state -> the nearest state on its fail path where a pattern ends
-    kind: U1  # of each pattern
+    State 0 is the root. Patterns are sorted, so equal texts stand side by side too, and the first
+    of them stands for all.
+    """
+
+    root: I4  # byte -> child of the root, 0: none
+    child: I4  # the children of state s are child[s] to child[s + 1] - 1, by ascending label
+    label: U1  # the byte that leads to a state
+    fail: I4  # the state of the longest proper suffix
+    found: I4  # state -> the longest pattern that ends there, -1: none
+    shorter: I4  # pattern -> the next shorter pattern that ends where this one does, -1: none
+    again: U1  # pattern -> whether the next one has the same text
+    kind: U1
     length: I4
     event: I4
 
 
 @njit(cache=True, nogil=True)
-def _slot(edge, state, byte):
-    """Where the edge is, or the free slot where it would be."""
-    key = (np.int64(state) << 8 | byte) + 1
-    at = ((key * 0x9E3779B1) >> 7) & (edge.size - 1)
-    while edge[at] != 0 and edge[at] != key:
-        at = (at + 1) & (edge.size - 1)
-    return at
-
-
-@njit(cache=True, nogil=True)
 def _step(auto, state, byte):
-    while True:
-        at = _slot(auto.edge, state, byte)
-        if auto.edge[at] != 0:
-            return auto.target[at]
-        if state == 0:
-            return np.int32(0)
+    while state != 0:
+        for s in range(auto.child[state], auto.child[state + 1]):
+            if auto.label[s] >= byte:
+                if auto.label[s] == byte:
+                    return np.int32(s)
+                break
         state = auto.fail[state]
+    return auto.root[byte]
 
 
 @njit(cache=True, nogil=True)
-def _build(auto, offsets, data):
-    """Enter the patterns data[offsets[i]:offsets[i + 1]], then the fail links, breadth first."""
-    states = np.int32(1)
-    parent = np.zeros(auto.fail.size, np.int32)
-    label = np.zeros(auto.fail.size, np.uint8)
-    depth = np.zeros(auto.fail.size, np.int32)
+def _count_states(offsets, data):
+    """The distinct prefixes of the sorted patterns, the empty one too."""
+    states = 1
     for p in range(offsets.size - 1):
-        state = np.int32(0)
-        for i in range(offsets[p], offsets[p + 1]):
-            at = _slot(auto.edge, state, data[i])
-            if auto.edge[at] == 0:
-                auto.edge[at] = (np.int64(state) << 8 | data[i]) + 1
-                auto.target[at] = states
-                parent[states], label[states], depth[states] = state, data[i], depth[state] + 1
-                states += 1
-            state = auto.target[at]
-        auto.next[p] = auto.first[state]
-        auto.first[state] = p
-    order = np.argsort(depth[:states], kind="mergesort")
-    for s in order:
-        if s == 0:
-            continue
-        if parent[s] != 0:
-            auto.fail[s] = _step(auto, auto.fail[parent[s]], label[s])
-        f = auto.fail[s]
-        auto.report[s] = s if auto.first[s] >= 0 else auto.report[f]
+        begin, end = offsets[p], offsets[p + 1]
+        same = 0
+        if p > 0:
+            before = offsets[p - 1]
+            most = min(end - begin, begin - before)
+            while same < most and data[begin + same] == data[before + same]:
+                same += 1
+        states += end - begin - same
     return states
 
 
 @njit(cache=True, nogil=True)
-def search(auto, offsets, data, seen, stamp, out_offsets, out):
+def _build(auto, offsets, data):
+    """Make the states level by level: those above have their fail links already."""
+    patterns = offsets.size - 1
+    state = np.zeros(patterns, np.int32)  # that each pattern has reached
+    active = np.arange(patterns).astype(np.int32)
+    count, depth, states, filled = patterns, 0, 1, 0
+    auto.child[0] = 1
+    while count > 0:
+        level_end, kept = states, 0
+        parent, byte, ended = np.int32(-1), np.uint8(0), np.int32(-1)
+        for j in range(count):
+            p = active[j]
+            at = offsets[p] + depth
+            if state[p] != parent or data[at] != byte:
+                parent, byte, ended = state[p], data[at], np.int32(-1)
+                while filled < parent:
+                    filled += 1
+                    auto.child[filled] = states
+                auto.label[states] = byte
+                if parent == 0:
+                    auto.root[byte] = states
+                else:
+                    auto.fail[states] = _step(auto, auto.fail[parent], byte)
+                auto.found[states] = auto.found[auto.fail[states]]
+                states += 1
+            state[p] = states - 1
+            if at + 1 < offsets[p + 1]:
+                active[kept] = p
+                kept += 1
+            elif ended >= 0:
+                auto.again[p - 1] = 1
+            else:
+                ended = p
+                auto.shorter[p] = auto.found[states - 1]
+                auto.found[states - 1] = p
+        while filled < level_end:
+            filled += 1
+            auto.child[filled] = states
+        count = kept
+        depth += 1
+    while filled < states:
+        filled += 1
+        auto.child[filled] = states
+
+
+@njit(cache=True, nogil=True)
+def search(auto, offsets, data, seen, out_offsets, out):
     """The events of every text data[offsets[i]:offsets[i + 1]], each once.
 
     Returns the texts done; fewer than all where `out` is full.
@@ -97,24 +129,25 @@ def search(auto, offsets, data, seen, stamp, out_offsets, out):
         state = np.int32(0)
         for i in range(begin, end):
             state = _step(auto, state, data[i])
-            s = auto.report[state]
-            while s > 0:
-                p = auto.first[s]
-                while p >= 0:
+            first = auto.found[state]
+            while first >= 0:
+                p, more = first, True
+                while more:
                     kind = auto.kind[p]
                     fits = kind == _CONTAINS
                     if kind == _PREFIX:
                         fits = i + 1 - begin == auto.length[p]
                     elif kind == _SUFFIX:
                         fits = i + 1 == end
-                    if fits and seen[p] != stamp + t:
+                    if fits and seen[p] != t + 1:
                         if count >= out.size:
                             return t
-                        seen[p] = stamp + t
+                        seen[p] = t + 1
                         out[count] = auto.event[p]
                         count += 1
-                    p = auto.next[p]
-                s = auto.report[auto.fail[s]]
+                    more = auto.again[p] == 1
+                    p += 1
+                first = auto.shorter[first]
         out_offsets[t + 1] = count
     return offsets.size - 1
 
@@ -124,26 +157,43 @@ class TextIndex:
     automaton: Automaton | None
     within: list[tuple[str, int]]  # the value is a substring of the text: event
     patterns: list[tuple[Any, list[int]]]  # RE2 sets, and the events of their patterns
+    likes: list[tuple[str, int]]  # the automaton reports ~i where likes[i] is to be looked at
+    blind: list[tuple[str, int]]  # LIKE patterns of wild cards alone: any value may fit
 
     @classmethod
     def of(cls, kinds: list[int], texts: list[str], events: list[int]) -> TextIndex:
         rows = list(zip(kinds, texts, events, strict=True))
-        plain = [row for row in rows if row[0] in (_PREFIX, _SUFFIX, _CONTAINS)]
+        plain = [row for row in rows if row[0] in _PLAIN]
         regexes = [(text, event) for kind, text, event in rows if kind == Kind.PATTERN]
+        likes: list[tuple[str, int]] = []
+        blind: list[tuple[str, int]] = []
+        for kind, text, event in rows:
+            if kind != Kind.LIKE:
+                continue
+            if clue := needed_text(text)[:_CLUE]:
+                plain.append((_CONTAINS, clue, ~len(likes)))
+                likes.append((text, event))
+            else:
+                blind.append((text, event))
         return cls(
             _automaton(plain) if plain else None,
             [(text, event) for kind, text, event in rows if kind == Kind.WITHIN],
             _regex_sets(regexes) if regexes else [],
+            likes,
+            blind,
         )
 
     def events(self, values: list[str]) -> tuple[I8, I4]:
         """Offsets and events of each value."""
         offsets, found = self._found(values)
-        if not self.within and not self.patterns:
+        if self.likes:
+            offsets, found = self._proved(values, offsets, found)
+        if not self.within and not self.patterns and not self.blind:
             return offsets, found
         lists = [found[offsets[i] : offsets[i + 1]].tolist() for i in range(len(values))]
         for value, row in zip(values, lists, strict=True):
             row.extend(event for text, event in self.within if value in text)
+            row.extend(event for text, event in self.blind if wildcards(text).hold(value))
             for chosen, events in self.patterns:
                 row.extend(events[i] for i in chosen.Match(value) or ())
         offsets = np.zeros(len(values) + 1, np.int64)
@@ -154,43 +204,53 @@ class TextIndex:
         auto = self.automaton
         if auto is None:
             return np.zeros(len(values) + 1, np.int64), np.empty(0, np.int32)
-        offsets, data = _bytes(values)
+        offsets, data = _bytes([value.encode() for value in values])
         out_offsets = np.zeros(len(values) + 1, np.int64)
         room = 4 * len(values) + 64
         while True:
-            seen = np.full(len(auto.kind), -1, np.int64)
+            seen = np.zeros(len(auto.kind), np.int32)
             out = np.empty(room, np.int32)
-            if search(auto, offsets, data, seen, 0, out_offsets, out) == len(values):
+            if search(auto, offsets, data, seen, out_offsets, out) == len(values):
                 return out_offsets, out[: out_offsets[-1]]
             room *= 4
 
+    def _proved(self, values: list[str], offsets: I8, found: I4) -> tuple[I8, I4]:
+        """Where the text of a LIKE pattern was found: look whether all of it fits."""
+        clues = np.flatnonzero(found < 0)
+        if not len(clues):
+            return offsets, found
+        keep = np.ones(len(found), bool)
+        rows = np.searchsorted(offsets, clues, side="right") - 1
+        for at, row, clue in zip(clues.tolist(), rows.tolist(), found[clues].tolist(), strict=True):
+            pattern, event = self.likes[~clue]
+            found[at] = event
+            keep[at] = wildcards(pattern).hold(values[row])
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        return kept[offsets], found[keep]
+
 
 def _automaton(rows: list[tuple[int, str, int]]) -> Automaton:
-    offsets, data = _bytes([text for _, text, _ in rows])
-    states = len(data) + 1
-    slots = 1 << (states + states // 3).bit_length()
+    encoded = sorted((text.encode(), kind, event) for kind, text, event in rows)
+    offsets, data = _bytes([text for text, _, _ in encoded])
+    count, states = len(rows), _count_states(offsets, data)
     auto = Automaton(
-        np.zeros(slots, np.int64),
-        np.zeros(slots, np.int32),
+        np.zeros(256, np.int32),
+        np.zeros(states + 1, np.int32),
+        np.zeros(states, np.uint8),
         np.zeros(states, np.int32),
         np.full(states, -1, np.int32),
-        np.full(len(rows), -1, np.int32),
-        np.zeros(states, np.int32),
-        np.array([kind for kind, _, _ in rows], np.uint8),
+        np.full(count, -1, np.int32),
+        np.zeros(count, np.uint8),
+        np.array([kind for _, kind, _ in encoded], np.uint8),
         np.diff(offsets).astype(np.int32),
-        np.array([event for _, _, event in rows], np.int32),
+        np.array([event for _, _, event in encoded], np.int32),
     )
-    used = _build(auto, offsets, data)
-    return auto._replace(
-        fail=auto.fail[:used].copy(),
-        first=auto.first[:used].copy(),
-        report=auto.report[:used].copy(),
-    )
+    _build(auto, offsets, data)
+    return auto
 
 
-def _bytes(texts: list[str]) -> tuple[I8, U1]:
-    encoded = [text.encode() for text in texts]
-    offsets = np.zeros(len(texts) + 1, np.int64)
+def _bytes(encoded: list[bytes]) -> tuple[I8, U1]:
+    offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(e) for e in encoded], out=offsets[1:])
     return offsets, np.frombuffer(b"".join(encoded), np.uint8)
 

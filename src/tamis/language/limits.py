@@ -12,7 +12,8 @@ class Limits:
     """Bounds on one selector, safe for text from strangers.
 
     `length`: characters of text. `depth`: nesting of brackets, and height of the condition.
-    `items`: constants in one IN list. `pattern`: characters of one MATCHES pattern.
+    `items`: constants in one IN list. `pattern`: characters of one MATCHES pattern, and of what
+    stands between two % of a LIKE pattern where that holds a _.
     `expansion`: nodes copied where `=` between two conditions is written out.
     """
 

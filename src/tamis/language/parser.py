@@ -19,7 +19,7 @@ from tamis.language.limits import Limits
 from tamis.language.literals import ConstantError
 from tamis.language.measure import height, size
 from tamis.language.operands import FUNCTIONS, Operands, name_of
-from tamis.language.patterns import case_free_like, check_like, compile_regex
+from tamis.language.patterns import case_free_like, check_like, compile_regex, longest_search
 from tamis.language.tree import (
     And,
     Arithmetic,
@@ -321,6 +321,9 @@ class Parser(Operands):
             check_like(pattern, escape)
         except ConstantError as bad:
             self.fail(bad.what, at, bad.hint)
+        if longest_search(pattern, escape) > self.limits.pattern:
+            what = "the part between two % is too long for one that holds a _"
+            raise self.limits.crossed("pattern", what, self.text, at)
         if kind == "LIKE":
             return Like(term, pattern, escape, left.at)
         return Like(Call("lower", (term,), left.at), *case_free_like(pattern, escape), left.at)

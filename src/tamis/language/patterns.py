@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tamis.language.literals import ConstantError
@@ -18,6 +19,53 @@ def check_like(pattern: str, escape: str | None) -> None:
         raise ConstantError(
             "the escape at the end escapes nothing", f"write it twice: {escape * 2}"
         )
+
+
+def like_parts(pattern: str, escape: str | None) -> list[list[str]]:
+    """A LIKE pattern cut at its %, and each part at its _: `a_b%c` is [["a", "b"], ["c"]].
+
+    `%_` and `_%` mean the same: here a _ never follows a %, and only the ends can be empty.
+    """
+    parts = _cut(pattern, escape)
+    if "%_" not in pattern:
+        return [part for part in parts[:-1] if part != [""] or part is parts[0]] + parts[-1:]
+    found: list[list[str]] = []
+    for i, part in enumerate(parts):
+        ones = 0
+        while i and ones < len(part) - 1 and not part[ones]:
+            ones += 1
+        if ones:
+            found[-1] += [""] * ones
+            del part[:ones]
+        if part != [""] or i in (0, len(parts) - 1):
+            found.append(part)
+    return found
+
+
+def longest_search(pattern: str, escape: str | None) -> int:
+    """Characters of the longest part that must be looked for and has a _ in it: every place of a
+    value may have to be compared with all of it."""
+    if "%" not in pattern or "_" not in pattern:
+        return 0
+    parts = like_parts(pattern, escape)[1:-1]
+    return max((len("_".join(texts)) for texts in parts if len(texts) > 1), default=0)
+
+
+def _cut(pattern: str, escape: str | None) -> list[list[str]]:
+    if escape is None or escape not in pattern:
+        return [part.split("_") for part in re.split("%++", pattern)]
+    parts: list[list[list[str]]] = [[[]]]
+    rest = iter(pattern)
+    for c in rest:
+        if c == escape:
+            parts[-1][-1].append(next(rest, c))
+        elif c == "%":
+            parts.append([[]])
+        elif c == "_":
+            parts[-1].append([])
+        else:
+            parts[-1][-1].append(c)
+    return [["".join(run) for run in part] for part in parts]
 
 
 def case_free_like(pattern: str, escape: str | None) -> tuple[str, str | None]:
@@ -47,4 +95,9 @@ def compile_regex(pattern: str) -> Any:
     except re2.error as error:
         reason = error.args[0] if error.args else "unknown"
         reason = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        if "too large" in reason:
+            hint = "cut it into several patterns, joined by OR"
+            raise ConstantError(
+                f"RE2 needs more than {REGEX_MEMORY:,} bytes for it", hint
+            ) from None
         raise ConstantError(f"this is no RE2 pattern: {reason}", "see the RE2 syntax") from None

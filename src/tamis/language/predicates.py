@@ -95,6 +95,8 @@ def predicate(pieces: list[str], i: int, at: int, limits: Limits) -> Condition:
         op, negative = _operators.get(op_text) or _operator(op_text)
         constant = pieces[i + 3]
         node = _simple(term, op, _constant(constant, at + len(whole) - len(constant)), at)
+        if isinstance(node, Like) and len(node.pattern) > limits.pattern:
+            raise Unusual
     elif pieces[i + 4]:
         _, negative = _operator(pieces[i + 4])
         node = In(term, _items(whole, pieces[i + 5], at, limits), at)

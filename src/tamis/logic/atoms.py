@@ -18,6 +18,7 @@ from typing import Any
 from tamis.language.patterns import compile_regex
 from tamis.logic.numbers import simplest
 from tamis.logic.terms import Derived
+from tamis.logic.wildcards import wildcards
 from tamis.schema import Type, type_of
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -59,6 +60,7 @@ class Kind(enum.IntEnum):
     CONTAINS = 6
     WITHIN = 7  # the value is a substring of the constant
     PATTERN = 8  # the value contains a match of the constant, an RE2 pattern
+    LIKE = 9  # the value as a whole is like the constant (see logic.wildcards)
 
 
 Constant = None | int | float | str | tuple[bool | int | float | str, ...]
@@ -111,6 +113,7 @@ _HOLDS: dict[Kind, Any] = {
     Kind.CONTAINS: lambda value, constant: constant in value,
     Kind.WITHIN: lambda value, constant: value in constant,
     Kind.PATTERN: lambda value, constant: compiled(constant).search(value) is not None,
+    Kind.LIKE: lambda value, constant: wildcards(constant).hold(value),
 }
 
 
