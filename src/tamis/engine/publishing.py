@@ -1,0 +1,75 @@
+"""Small files that are whole or not there, each under a name that is given only once.
+
+They are text, so that a person can read them: a first line with a checksum of the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import zlib
+from pathlib import Path
+
+from tamis.errors import InputError, SnapshotError
+
+FORMAT = 1
+_SIGN = re.compile(rb"TAMIS ([a-z]{1,20}) (\d{1,9}) ([0-9a-f]{8})\n")
+AGAIN = "copy the file again from where it is whole"
+HINT = "a table needs a file system with hard links, local or shared by all who use it"
+
+
+def signed(kind: str, body: bytes) -> bytes:
+    """The contents of a file, with the line that goes before them."""
+    return b"TAMIS %s %d %08x\n" % (kind.encode(), FORMAT, zlib.crc32(body)) + body
+
+
+def unsigned(path: Path, kind: str, data: bytes) -> bytes:
+    """The contents back; SnapshotError where they are not what was written."""
+    sign = _SIGN.match(data)
+    if sign is None or sign[1] != kind.encode():
+        raise SnapshotError(path, f"is no file of {kind}, or is cut off", AGAIN)
+    if int(sign[2]) != FORMAT:
+        what = f"has format {int(sign[2])}, and this Tamis reads format {FORMAT}"
+        raise SnapshotError(path, what, "install the Tamis that wrote it")
+    body = data[sign.end() :]
+    if zlib.crc32(body) != int(sign[3], 16):
+        raise SnapshotError(path, "is damaged: it has another checksum", AGAIN)
+    return body
+
+
+def publish(path: Path, data: bytes) -> bool:
+    """Write the file, whole and down to the disk; False where the name is taken."""
+    staged = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with staged.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        return _named(staged, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}\n  {HINT}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            staged.unlink()
+
+
+def _named(staged: Path, path: Path) -> bool:
+    try:
+        os.link(staged, path)
+    except FileExistsError:
+        # Over a network the answer to a link that was made can get lost; then it is asked again.
+        return staged.stat().st_nlink > 1
+    _sync(path.parent)
+    return True
+
+
+def _sync(folder: Path) -> None:
+    """Make the new name last; not every file system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,121 @@
+"""What holds for all subscriptions of a table: how selectors are read, and what they mean."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypedDict
+
+from tamis.engine.changes import IdKind
+from tamis.engine.matcher import Matcher
+from tamis.engine.publishing import AGAIN, signed, unsigned
+from tamis.errors import InputError, SnapshotError, TamisError
+from tamis.language import Dialect, Limits
+from tamis.logic import Lookups, Semantics
+from tamis.schema import Attribute, Scalar, Schema, Type
+
+
+class Said(TypedDict, total=False):
+    """Settings that are said when a table is opened. What is not said is as it was, or usual."""
+
+    schema: Schema | None
+    semantics: Semantics
+    dialect: Dialect
+    limits: Limits
+    ids: IdKind | None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Of lookups only the names are kept: functions cannot be.
+
+    `ids` are "string" or "int"; None: of the type of the first that is added.
+    """
+
+    schema: Schema | None = None
+    semantics: Semantics = "sql"
+    dialect: Dialect = "tamis"
+    limits: Limits = Limits()
+    ids: IdKind | None = None
+    lookups: tuple[str, ...] = ()
+
+    def check(self, path: Path, said: Said, lookups: Lookups) -> None:
+        """Raise InputError where something else is said than the table was made with."""
+        for name, value in said.items():
+            if value != getattr(self, name):
+                raise InputError(
+                    f"{path}: the table was made with {name}={getattr(self, name)!r}, not {value!r}"
+                )
+        if tuple(sorted(lookups)) != self.lookups:
+            names = ", ".join(self.lookups) or "none"
+            raise InputError(f"{path}: the table's selectors may call these lookups: {names}")
+
+    def check_ids(self) -> None:
+        if self.ids not in (None, "string", "int"):
+            raise InputError(f"ids are 'string' or 'int', not {self.ids!r}")
+
+    def matcher(self, lookups: Lookups) -> Matcher:
+        """An empty matcher with these settings."""
+        return Matcher(
+            self.schema,
+            semantics=self.semantics,
+            dialect=self.dialect,
+            limits=self.limits,
+            lookups=lookups,
+        )
+
+
+def encode(settings: Settings) -> bytes:
+    schema = settings.schema
+    said = {
+        "schema": None if schema is None else [_column(a) for a in schema.values()],
+        "semantics": settings.semantics,
+        "dialect": settings.dialect,
+        "limits": dataclasses.asdict(settings.limits),
+        "ids": settings.ids,
+        "lookups": settings.lookups,
+    }
+    return signed("settings", json.dumps(said, indent=1).encode() + b"\n")
+
+
+def decode(path: Path, data: bytes) -> Settings:
+    """The settings back; SnapshotError where the file is not whole."""
+    body = unsigned(path, "settings", data)
+    try:
+        said = json.loads(body)
+        schema = said["schema"]
+        found = Settings(
+            None if schema is None else Schema(tuple(_attribute(**column) for column in schema)),
+            said["semantics"],
+            said["dialect"],
+            Limits(**said["limits"]),
+            said["ids"],
+            tuple(said["lookups"]),
+        )
+        found.check_ids()
+        found.matcher({name: {} for name in found.lookups})
+    except (ValueError, TypeError, KeyError, RecursionError, TamisError) as error:
+        raise SnapshotError(path, f"holds what no table has: {error}", AGAIN) from error
+    return found
+
+
+def _column(attribute: Attribute) -> dict[str, Any]:
+    default: object = attribute.default
+    if isinstance(default, float):
+        default = default.hex()  # JSON knows no infinity
+    elif isinstance(default, datetime.datetime):
+        default = default.isoformat()
+    return {"name": attribute.name, "type": attribute.type.value, "default": default}
+
+
+def _attribute(name: str, type: str, default: Any) -> Attribute:
+    kind, value = Type(type), default
+    if default is not None and kind is Type.DOUBLE:
+        value = float.fromhex(default)
+    elif default is not None and kind is Type.TIMESTAMP:
+        value = datetime.datetime.fromisoformat(default)
+    checked: Scalar | None = value
+    return Attribute(name, kind, checked)

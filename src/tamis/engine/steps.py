@@ -1,0 +1,126 @@
+"""What a writer asks of a table, and what becomes of it given the subscriptions that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from tamis.engine.changes import BAD, CLEAR, DROP, PUT, Changes, Id, IdKind, Net, Row
+from tamis.errors import SubscriptionError
+from tamis.schema import INT_MAX, INT_MIN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Verb = Literal["add", "replace", "remove", "bad", "clear"]
+_KINDS: dict[type, IdKind] = {str: "string", int: "int"}
+_WORDS = {"string": "strings", "int": "integers"}
+
+
+class Step(NamedTuple):
+    """One wish. With `report`, what cannot be done becomes a problem; else it raises."""
+
+    verb: Verb
+    id: Any = None
+    selector: Any = None
+    subscriber: Any = None
+    report: bool = False
+    reason: str = ""
+
+
+def settled(steps: Iterable[Step], now: Net, version: int) -> Changes:
+    """The changes that the steps amount to; SubscriptionError where one cannot be taken."""
+    return _Settling(now).changes(steps, version)
+
+
+class _Settling:
+    """Steps one after the other; each sees what those before it have done."""
+
+    def __init__(self, now: Net) -> None:
+        self.now, self.ids = now, now.ids
+        self.there: dict[Id, bool] = {}
+        self.troubled = {problem.id for problem in now.bad}
+
+    def changes(self, steps: Iterable[Step], version: int) -> Changes:
+        rows = [self._row(step) for step in steps]
+        return Changes(version, self.ids, rows)
+
+    def _row(self, step: Step) -> Row:
+        if step.verb == "clear":
+            return Row(CLEAR)
+        if step.verb == "bad":
+            return self._bad(step, step.reason)
+        try:
+            self._check(step)
+        except SubscriptionError as error:
+            if not step.report:
+                raise
+            return self._bad(step, str(error))
+        self.there[step.id] = step.verb != "remove"
+        if step.verb == "remove":
+            return Row(DROP, step.id)
+        return Row(PUT, step.id, step.selector, step.subscriber)
+
+    def _bad(self, step: Step, reason: str) -> Row:
+        id = None if step.id is None else str(step.id)
+        self.troubled.add(id)
+        selector = step.selector if isinstance(step.selector, str) else None
+        return Row(BAD, id, selector, None, reason)
+
+    def _check(self, step: Step) -> None:
+        self.ids = checked(step.id, self.ids)
+        taken = self.there.get(step.id, step.id in self.now.put)
+        if step.verb == "add" and taken:
+            raise SubscriptionError(
+                f"there is a subscription {step.id!r} already: remove or replace it"
+            )
+        if step.verb == "remove" and not taken and str(step.id) not in self.troubled:
+            raise SubscriptionError(f"there is no subscription {step.id!r}")
+        text = step.subscriber
+        if text is not None and not (isinstance(text, str) and _encodable(text)):
+            raise SubscriptionError(f"a subscriber is a string, not {text!r}")
+
+
+def checked(id: object, ids: IdKind | None) -> IdKind:
+    """The type of the id; SubscriptionError where it is none, or another than the table's."""
+    if id is None:
+        raise SubscriptionError("the id is NULL")
+    kind = _KINDS.get(type(id))
+    if kind is None or (isinstance(id, str) and not _encodable(id)):
+        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
+    if isinstance(id, int) and not INT_MIN <= id <= INT_MAX:
+        raise SubscriptionError(f"id {id} does not fit into 64 bits")
+    if ids not in (None, kind):
+        raise SubscriptionError(f"the ids of this table are {_WORDS[ids]}, not {id!r}")
+    return kind
+
+
+def _encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def triples(
+    subscriptions: Iterable[tuple[Any, ...]] | pa.Table | pa.RecordBatch,
+) -> Iterator[tuple[Any, Any, Any]]:
+    """(id, selector, subscriber) of each, from tuples or from Arrow columns so named."""
+    if type(subscriptions).__module__.startswith("pyarrow"):  # spares the import
+        yield from _columns(subscriptions)
+        return
+    for given in subscriptions:
+        if not 2 <= len(given) <= 3:
+            raise SubscriptionError(f"not (id, selector) or (id, selector, subscriber): {given!r}")
+        yield given if len(given) == 3 else (*given, None)
+
+
+def _columns(table: Any) -> Iterator[tuple[Any, Any, Any]]:
+    for name in ("id", "selector"):
+        if name not in table.schema.names:
+            raise SubscriptionError(f"the table has no column {name!r}: it needs id and selector")
+    found = [table.column(name).to_pylist() for name in ("id", "selector")]
+    named = "subscriber" in table.schema.names
+    found.append(table.column("subscriber").to_pylist() if named else [None] * len(found[0]))
+    yield from zip(*found, strict=True)
