@@ -20,7 +20,9 @@ from tamis.errors import InputError
 from tamis.language import Dialect, Limits
 from tamis.logic import Lookups, Semantics
 from tamis.schema import Schema
-from tamis.spark.shipping import ship
+from tamis.spark.sharding import KEY, SHARD_SIZE, Policy, Sharding, shard_matcher, shard_table
+from tamis.spark.shards import Shards
+from tamis.spark.shipping import Shipment, ship
 from tamis.spark.subscriptions import Table
 from tamis.spark.tally import Tally
 from tamis.spark.types import argument, schema_of
@@ -37,6 +39,9 @@ class Options(TypedDict, total=False):
     `schema` is what they are checked against: that of the messages unless another is given, or
     None for no check at all. A Matcher or a snapshot has its own semantics, dialect, schema and
     limits. Of the lookups only mappings and functions that can be pickled reach the workers.
+
+    `shards` says into how many parts subscriptions are cut, so that a worker need not hold them
+    all: 1 for never, None for as many as it takes for `shard_size` subscriptions in each.
     """
 
     semantics: Semantics
@@ -45,6 +50,8 @@ class Options(TypedDict, total=False):
     limits: Limits
     lookups: Lookups
     on_error: Literal["raise", "report"]
+    shards: int | None
+    shard_size: int
 
 
 def match(
@@ -121,6 +128,7 @@ class Question:
     table: Table | None = None
     saved: Path | None = None
     tally: Tally | None = None  # who wants to know, while it runs, how far it has come
+    sharding: Sharding | None = None  # where the subscriptions are, when not in the matcher
 
     @classmethod
     def of(cls, messages: DataFrame, subscriptions: Subscriptions, options: Options) -> Question:
@@ -128,16 +136,22 @@ class Question:
         if on_error not in ("raise", "report"):
             raise InputError(f"on_error is 'raise' or 'report', not {on_error!r}")
         report = on_error == "report"
+        policy = Policy(options.get("shards"), options.get("shard_size", SHARD_SIZE))
         if isinstance(subscriptions, Matcher):
             _refuse(options, "semantics", "dialect", "schema", "limits", "lookups")
-            return cls(messages, subscriptions, report)
+            sharding = shard_matcher(messages, subscriptions, policy)
+            return cls(messages, subscriptions, report, sharding=sharding)
         if isinstance(subscriptions, (str, os.PathLike)):
             _refuse(options, "semantics", "dialect", "schema", "limits")
             path = Path(subscriptions)
-            return cls(messages, load(path, lookups=options.get("lookups")), report, saved=path)
+            loaded = load(path, lookups=options.get("lookups"))
+            sharding = shard_matcher(messages, loaded, policy)
+            return cls(messages, loaded, report, saved=path, sharding=sharding)
         table, matcher = Table.read(subscriptions), _matcher(messages, options)
-        table.add_to(matcher, report=report)
-        return cls(messages, matcher, report, table)
+        sharding = shard_table(messages, table, matcher, policy, report=report)
+        if sharding is None:
+            table.add_to(matcher, report=report)
+        return cls(messages, matcher, report, table, sharding=sharding)
 
     def match(self, column: str) -> DataFrame:
         return self.answered(column, "ids")
@@ -163,15 +177,15 @@ class Question:
     def answered(self, column: str, wanted: Wanted) -> DataFrame:
         """The messages with one column more, and with `_error` where errors are reported."""
         self.check_free(column)
-        result = self._result(wanted)
+        messages, result = self._asked(wanted)
         if not self.report:
-            return self.messages.select("*", result.alias(column))
+            return messages.select("*", result.alias(column)).drop(KEY)
         self.check_free(ERROR)
         inner = "__tamis_reported__"
         return (
-            self.messages.select("*", result.alias(inner))
+            messages.select("*", result.alias(inner))
             .select("*", F.col(inner).result.alias(column), F.col(inner).error.alias(ERROR))
-            .drop(inner)
+            .drop(inner, KEY)
         )
 
     def check_free(self, column: str) -> None:
@@ -180,27 +194,37 @@ class Question:
                 f"the messages have a column {column} already: choose another with column=..."
             )
 
-    def _result(self, wanted: Wanted) -> Column:
-        schema = self.matcher.schema
-        found = {n: argument(self.messages, n, schema) for n in self.matcher.attributes}
+    def _asked(self, wanted: Wanted) -> tuple[DataFrame, Column]:
+        """The messages where they are to be matched, and the column of their results."""
+        messages, schema, sharding = self.messages, self.matcher.schema, self.sharding
+        names = self.matcher.attributes if sharding is None else sharding.attributes
+        found = {n: argument(messages, n, schema) for n in names}
         columns = {name: column for name, column in found.items() if column is not None}
-        shipment = ship(self.messages.sparkSession, self.matcher, self.saved)
+        if sharding is None:
+            shipment: Shipment | Shards = ship(messages.sparkSession, self.matcher, self.saved)
+        else:
+            messages = sharding.exchanged(messages, list(columns.values()))
+            shipment, columns[KEY] = sharding.shards, F.col(KEY)
         work = Work(shipment, tuple(columns), wanted, self.report, self.matcher.lookups)
         work.tally = self.tally
         # Without any column the worker would not even know how many rows there are.
         given = list(columns.values()) or [F.lit(0)]
         result: Column = _function(work, self._type(wanted), len(given))(*given)
-        return result
+        return messages, result
 
     def _type(self, wanted: Wanted) -> spark.DataType:
         plain: spark.DataType = spark.LongType()
         if wanted == "ids":
-            names = self.matcher.match_many([]).names
-            is_text = pa.types.is_string(names.type)
-            plain = spark.ArrayType(spark.StringType() if is_text else plain)
+            plain = spark.ArrayType(spark.StringType() if self._texts() else plain)
         if not self.report:
             return plain
         return spark.StructType().add("result", plain).add("error", spark.StringType())
+
+    def _texts(self) -> bool:
+        """Whether ids are strings."""
+        if self.sharding is not None:
+            return self.sharding.shards.texts
+        return bool(pa.types.is_string(self.matcher.match_many([]).names.type))
 
 
 def _function(work: Work, result: spark.DataType, columns: int) -> Any:

@@ -33,20 +33,28 @@ class Shipment:
     path: str
     name: str
 
+    def opened(self, lookups: Lookups) -> Matcher:
+        """On a worker: the matcher, mapped once in each process."""
+        return opened(self, lookups)
+
 
 def ship(spark: SparkSession, matcher: Matcher, saved: Path | None = None) -> Shipment:
     """Save the matcher, or take the snapshot that it was loaded from, and give it to Spark."""
-    name = f"tamis-{uuid.uuid4().hex}.snapshot"
-    path = _folder() / name
+    path = folder() / f"tamis-{uuid.uuid4().hex}.snapshot"
     if saved is None:
         save(matcher, path)
     else:
         _take(saved, path)
+    return send(spark, path)
+
+
+def send(spark: SparkSession, path: Path) -> Shipment:
+    """Give a file of a name that is never used again to Spark."""
     if is_connect(spark):
         spark.addArtifacts(str(path), file=True)
     elif not _is_local(spark):
         spark.sparkContext.addFile(str(path))
-    return Shipment(str(path), name)
+    return Shipment(str(path), path.name)
 
 
 def _take(saved: Path, path: Path) -> None:
@@ -67,16 +75,16 @@ def _is_local(spark: SparkSession) -> bool:
 
 
 @cache
-def _folder() -> Path:
+def folder() -> Path:
     """Where this driver saves. It lasts as long as the driver: a frame is run at any later time."""
-    folder, owner = Path(tempfile.mkdtemp(prefix="tamis-")), os.getpid()
+    made, owner = Path(tempfile.mkdtemp(prefix="tamis-")), os.getpid()
 
     def remove() -> None:
         if os.getpid() == owner:  # a fork of the driver leaves it alone
-            shutil.rmtree(folder, ignore_errors=True)
+            shutil.rmtree(made, ignore_errors=True)
 
     atexit.register(remove)
-    return folder
+    return made
 
 
 # --- on a worker ---------------------------------------------------------------
@@ -88,20 +96,27 @@ def opened(shipment: Shipment, lookups: Lookups) -> Matcher:
     """The matcher, mapped once in each worker process; the next tasks find it here."""
     matcher = _opened.get(shipment.name)
     if matcher is None:
-        matcher = _opened[shipment.name] = _open(shipment, lookups)
+        matcher = _opened[shipment.name] = load_shipped(shipment, lookups)
         while len(_opened) > _KEPT:
             _opened.popitem(last=False)
     _opened.move_to_end(shipment.name)
     return matcher
 
 
-def _open(shipment: Shipment, lookups: Lookups) -> Matcher:
-    if Path(shipment.path).exists():  # the driver has checked or made it: trust its bytes
-        return load(shipment.path, lookups=lookups, verify=False)
+def load_shipped(shipment: Shipment, lookups: Lookups) -> Matcher:
+    """The matcher, mapped anew."""
+    here = Path(shipment.path).exists()  # the driver has checked or made it: trust its bytes
+    return load(located(shipment), lookups=lookups, verify=not here)
+
+
+def located(shipment: Shipment) -> Path:
+    """Where this worker has the file."""
+    if Path(shipment.path).exists():
+        return Path(shipment.path)
     from pyspark import SparkFiles
 
     brought = Path(SparkFiles.get(shipment.name))
     if not brought.exists():
         hint = "the driver that saved it has ended: call match again in the new one"
         raise SnapshotError(shipment.path, "has not come to this worker", hint)
-    return load(brought, lookups=lookups)
+    return brought

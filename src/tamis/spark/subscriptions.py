@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
 from tamis.engine import Id, Matcher
+from tamis.engine.routing import Routes
 from tamis.errors import InputError, SelectorError, SubscriptionError, TamisError
 
 _IDS = (spark.StringType, spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
@@ -36,7 +40,7 @@ class Table:
         names = ["id", "selector", *(["subscriber"] if "subscriber" in types else [])]
         return cls(subscriptions.select(*names).toArrow())
 
-    def add_to(self, matcher: Matcher, *, report: bool) -> None:
+    def add_to(self, matcher: Matcher | Routes, *, report: bool) -> None:
         """Add all that are good; the others stay in `bad`, or the first of them raises."""
         row = -1
 
@@ -73,8 +77,19 @@ class Table:
         """The subscriber of each good id; None where the table does not name them."""
         if "subscriber" not in self.rows.column_names:
             return None
-        good = [row for row in range(self.rows.num_rows) if row not in self.bad]
-        return self.rows.select(["id", "subscriber"]).take(pa.array(good, pa.int64()))
+        return self.rows.select(["id", "subscriber"]).take(pa.array(self.good()))
+
+    def good(self) -> npt.NDArray[np.int64]:
+        """The rows that are not bad."""
+        good = np.ones(self.rows.num_rows, bool)
+        good[list(self.bad)] = False
+        return np.flatnonzero(good)
+
+    def repeated(self) -> frozenset[Id]:
+        """The ids that more than one row has."""
+        counted = pc.value_counts(self.rows.column("id"))
+        several = pc.greater(counted.field("counts"), 1)
+        return frozenset(counted.field("values").filter(several).to_pylist())
 
 
 def _named(id: object, error: Problem) -> TamisError:

@@ -93,7 +93,7 @@ def argument(messages: DataFrame, name: str, schema: Schema | None) -> Column | 
         return None
     column, given = found
     kind, wanted = type_of(given), None if schema is None else schema[name].type
-    if wanted is not None and not _fits(given, wanted):
+    if wanted is not None and not fits(given, wanted):
         shown = given.simpleString()
         raise InputError(f"column {name} is of type {shown}, the schema says {wanted.value}")
     if kind is None:
@@ -103,6 +103,7 @@ def argument(messages: DataFrame, name: str, schema: Schema | None) -> Column | 
     return column
 
 
-def _fits(given: spark.DataType, wanted: Type) -> bool:
+def fits(given: spark.DataType, wanted: Type) -> bool:
+    """Whether a column can be read as an attribute of type `wanted`."""
     kind = type_of(given)
     return isinstance(given, spark.NullType) or (kind is not None and kind.like(wanted))

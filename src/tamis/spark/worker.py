@@ -15,10 +15,12 @@ from tamis.errors import MessageError
 from tamis.logic import Lookups
 from tamis.messages.columnar import typed
 from tamis.messages.table import record_batch, take
-from tamis.spark.shipping import Shipment, opened
+from tamis.spark.shards import Sharded, Shards
+from tamis.spark.shipping import Shipment
 from tamis.spark.tally import Tally
 
 Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
+Sieve: TypeAlias = Matcher | Sharded
 Wanted = Literal["ids", "count"]
 Mask = npt.NDArray[np.bool_]
 
@@ -36,7 +38,7 @@ class Work:
     With `report`, a row that does not fit gets a reason instead of a result.
     """
 
-    shipment: Shipment
+    shipment: Shipment | Shards
     names: tuple[str, ...]
     wanted: Wanted
     report: bool
@@ -45,7 +47,7 @@ class Work:
 
     def __call__(self, batches: Iterator[Columns]) -> Iterator[pa.Array]:
         """For each row of the batches its result, in order; not always in as many batches."""
-        matcher = opened(self.shipment, self.lookups)
+        matcher = self.shipment.opened(self.lookups)
         rows = _FIRST_ROWS
         for batch in gathered(map(self._batch, batches)):
             first = 0
@@ -65,7 +67,7 @@ class Work:
         given: list[Any] = list(columns) if isinstance(columns, tuple) else [columns]
         return record_batch(self.names, given[: len(self.names)], len(given[0]))
 
-    def _result(self, matcher: Matcher, batch: pa.RecordBatch) -> tuple[pa.Array | None, int]:
+    def _result(self, matcher: Sieve, batch: pa.RecordBatch) -> tuple[pa.Array | None, int]:
         """The rows' results and how many ids they hold; None where these are too many."""
         bad: dict[int, str] = {}
         try:
@@ -81,7 +83,7 @@ class Work:
         return self._good(matcher, batch, bad)
 
     def _good(
-        self, matcher: Matcher, batch: pa.RecordBatch, bad: dict[int, str]
+        self, matcher: Sieve, batch: pa.RecordBatch, bad: dict[int, str]
     ) -> tuple[pa.Array | None, int]:
         rows = batch.num_rows
         good = np.ones(rows, bool)
@@ -143,7 +145,7 @@ def lists(matches: Matches, good: Mask) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, matches.ids, mask=mask)
 
 
-def misfits(matcher: Matcher, batch: pa.RecordBatch) -> dict[int, str]:
+def misfits(matcher: Sieve, batch: pa.RecordBatch) -> dict[int, str]:
     """The rows that the matcher cannot take, each with the reason."""
     names = [name for name in matcher.attributes if name in set(batch.schema.names)]
     rows, found = typed("the messages", batch, matcher.schema, names)
