@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import time
@@ -17,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-_PACKAGES = ("duckdb", "numba", "numpy", "pyarrow")
+_PACKAGES = ("duckdb", "numba", "numpy", "pyarrow", "pyspark")
 _ENOUGH = 4.0  # seconds: what has run so long is not run again
 Call = TypeVar("Call")
 
@@ -118,5 +119,9 @@ def machine() -> dict[str, object]:
         "cpus": os.cpu_count(),
         "architecture": platform.machine(),
         "python": platform.python_version(),
-        **{name: importlib.metadata.version(name) for name in _PACKAGES},
+        **{name: importlib.metadata.version(name) for name in _PACKAGES if _installed(name)},
     }
+
+
+def _installed(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None

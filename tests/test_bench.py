@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench import charts, diagrams, peers, report
 from bench.experiments import EXPERIMENTS
 from bench.measure import machine, peer_rate
-from bench.workloads import general, icse, rules, stock
+from bench.workloads import general, icse, mixed, rules, stock
 
 
 def oracle_counts(conditions, table, semantics="sql", schema=None):
@@ -71,6 +71,7 @@ def test_every_icse_atom_holds_for_some_messages_and_not_for_others():
         lambda seed: list(stock.alerts(50, seed=seed).texts()),
         lambda seed: list(stock.equality_alerts(50, seed=seed).texts()),
         lambda seed: general.conditions(50, seed),
+        lambda seed: list(mixed.rules(50, seed).texts()),
         lambda seed: rules.texts(rules.rules(50, 400, seed)),
         lambda seed: icse.messages(50, 0.5, seed).to_pylist(),
         lambda seed: stock.trades(50, zipf=True, seed=seed).to_pylist(),
@@ -109,6 +110,16 @@ def test_general_conditions_hold_for_some_messages_and_not_for_others():
     conditions = [parse(text) for text in general.conditions(30)]
     counts = oracle_counts(conditions, general.messages(40))
     assert 0.02 < np.mean(counts) / 30 < 0.8
+
+
+def test_mixed_rules_are_rare_but_not_too_rare_and_fit_a_table():
+    rules = mixed.rules(300)
+    conditions = [parse(text) for text in rules.texts()]
+    assert {name for c in conditions for name in attributes(c)} == set(icse.SCHEMA)
+    assert 0.002 < np.mean(oracle_counts(conditions, icse.messages(60))) / 300 < 0.1
+    for bounds, row in zip(rules.bounds, rules.table().to_pylist(), strict=True):
+        given = {mixed.COLUMNS[c]: v for c, v in row.items() if c != "id" and v is not None}
+        assert given == {(name, op): value for name, op, value in bounds}
 
 
 # --- detection rules ---------------------------------------------------------
@@ -208,9 +219,52 @@ def test_tick_alerts_are_set_off_by_some_ticks():
 # --- experiments -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "spark"])
 def test_experiments_run_at_a_tiny_scale_and_survive_a_round_trip(name, tmp_path):
-    result = EXPERIMENTS[name]("tiny")
+    check_result(name, EXPERIMENTS[name]("tiny"), tmp_path)
+
+
+FIGURES = {
+    "python": [["stock", 100, 9, 2e6, 1e6, 1.5e6], ["icse", 50, 9, 1e6, None, 4e5]],
+    "others": [
+        ["simple", 20, "Tamis", 4e3, 7],
+        ["simple", 20, "equi-join on symbol", 8e3, 7],
+        ["mixed", 20, "Tamis", 3e5, 7],
+        ["mixed", 20, "union of filters", 10.0, 7],
+        ["mixed", 20, "CASE WHEN columns", 1e4, 7],
+    ],
+    "million": [
+        [kind, 300, how, rate]
+        for kind in ("stock", "zipf")
+        for how, rate in (("Tamis", 5e5), ("as planned", 1e4), ("broadcast", 2e4))
+    ],
+    "first": [[100, 1.0, 3.0]],
+    "memory": [["pass-through", 2, 5e7, 6e7, 9e7, 5e7], ["match", 2, 15e7, 2e8, 3e8, 2e8]],
+    "growth": [[c, n, 1e6 * c, 2e6 * c] for c in (1, 2) for n in (0, 100, 300)],
+}
+
+
+def test_figures_of_spark_become_tables(monkeypatch, tmp_path):
+    """What is measured runs in tests/spark; here the figures are given."""
+    from bench.experiments import spark
+
+    monkeypatch.setattr(spark, "_apart", lambda *given: {n: FIGURES[n] for n in given[3:]})
+    result = spark.run("tiny")
+    check_result("spark", result, tmp_path)
+    met = {row[0]: (row[3], row[4]) for row in result.tables[0].rows}
+    assert met == {
+        "match, 100 stock alerts / pass-through": ("0.5", "yes"),
+        "counts, 50 ICSE queries / pass-through": ("0.4", "yes"),
+        "20 simple rules / equi-join on symbol": ("0.5x", "NO"),
+        "20 mixed rules / CASE WHEN columns": ("30x", "yes"),
+        "300 stock alerts, uniform / equi-join": ("25x", "yes"),
+        "300 stock alerts, Zipf / equi-join": ("25x", "yes"),
+        "start to first micro-batch, 100 alerts: median": ("1 s", "yes"),
+        "each further Python worker, 300 alerts": ("150 MB", "NO"),
+    }
+
+
+def check_result(name, result, tmp_path):
     assert result.name == name
     assert result.tables
     for table in result.tables:
@@ -239,7 +293,8 @@ def test_goals_say_whether_they_are_met(goal, shown):
     assert goal.row() == shown
 
 
-def test_a_quick_peer_gets_all_messages_and_a_slow_one_few():
+def test_a_quick_peer_gets_all_messages_and_a_slow_one_few(monkeypatch):
+    monkeypatch.setattr("bench.measure._ENOUGH", 0.4)
     table, given = pa.table({"x": range(100_000)}), []
     peer_rate(lambda part: given.append(len(part)), table)
     assert given[0] == 512
@@ -253,7 +308,7 @@ def test_a_quick_peer_gets_all_messages_and_a_slow_one_few():
             pass
 
     rate = peer_rate(slow, table, least=64)
-    assert given[-1] < 5_000
+    assert given[-1] < 500
     assert rate == pytest.approx(500, rel=0.2)
 
 
@@ -264,7 +319,7 @@ def test_charts_are_the_same_every_time(tmp_path):
 
 
 def test_results_name_no_host_and_no_path():
-    assert set(machine()) == {
+    assert set(machine()) - {"pyspark"} == {
         "cpus",
         "architecture",
         "python",

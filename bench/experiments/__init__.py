@@ -7,7 +7,7 @@ from importlib import import_module
 
 from bench.report import Result
 
-_NAMES = ("icse", "stock", "general", "updates", "memory", "rules", "implications")
+_NAMES = ("icse", "stock", "general", "updates", "memory", "rules", "implications", "spark")
 
 
 def _runner(name: str) -> Callable[[str], Result]:

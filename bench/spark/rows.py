@@ -1,0 +1,73 @@
+"""Messages as Parquet, and how many rows of them a job gets through in a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+Job = Callable[[DataFrame], DataFrame]
+_FILES = 8  # so that every core has work to the end
+
+
+class Rows:
+    """A table of messages; the first n of its rows are a frame."""
+
+    def __init__(self, spark: SparkSession, folder: Path, table: pa.Table) -> None:
+        self.spark, self.folder, self.table = spark, folder, table
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def frame(self, count: int | None = None) -> DataFrame:
+        some = self.table.slice(0, count)
+        target = self.folder / str(len(some))
+        if not target.exists():
+            write(some, target)
+        return self.spark.read.parquet(str(target))
+
+
+def write(table: pa.Table, target: Path) -> None:
+    target.mkdir(parents=True)
+    size = -(-len(table) // _FILES) or 1
+    for number, first in enumerate(range(0, max(len(table), 1), size)):
+        pq.write_table(table.slice(first, size), target / f"{number}.parquet")
+
+
+def consume(frame: DataFrame) -> None:
+    """Compute every row and column, and keep nothing."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def seconds(job: Job, frame: DataFrame) -> float:
+    """On the wall, planning included."""
+    start = time.perf_counter()
+    consume(job(frame))
+    return time.perf_counter() - start
+
+
+def rate(job: Job, rows: Rows, repeat: int = 3) -> float:
+    """Rows per second, all rows: the median of some runs after one that does not count."""
+    frame = rows.frame()
+    seconds(job, frame)
+    return len(rows) / median(seconds(job, frame) for _ in range(repeat))
+
+
+def grown_rate(job: Job, rows: Rows, enough: float, least: int = 2_000) -> float:
+    """Rows per second of something that may be very slow.
+
+    It gets more and more rows, until it takes about `enough` seconds: what a job costs however few
+    rows it has then weighs little. A first run does not count.
+    """
+    count = min(least, len(rows))
+    seconds(job, rows.frame(count))
+    while True:
+        taken = seconds(job, rows.frame(count))
+        if taken > enough / 2 or count == len(rows):
+            return count / taken
+        count = min(len(rows), int(count * min(16.0, max(2.0, enough / taken))))

@@ -1,0 +1,60 @@
+"""The Python workers of this process's Spark, and the memory that each of them has (Linux)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """Bytes: `private` are no other process's, `pss` counts a page that n share as 1/n of it."""
+
+    private: int
+    pss: int
+    rss: int
+
+
+def workers() -> list[Worker]:
+    """Those forked by the daemon of this process's Spark."""
+    children: dict[int, list[int]] = {}
+    for pid in _processes():
+        children.setdefault(_parent(pid), []).append(pid)
+    below = list(_descendants(os.getpid(), children))
+    daemons = {pid for pid in below if b"pyspark.daemon" in _read(pid, "cmdline")}
+    forked = [pid for pid in daemons if _parent(pid) in daemons]
+    return [_worker(pid) for pid in sorted(forked)]
+
+
+def _processes() -> Iterator[int]:
+    return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+
+
+def _descendants(pid: int, children: dict[int, list[int]]) -> Iterator[int]:
+    for child in children.get(pid, []):
+        yield child
+        yield from _descendants(child, children)
+
+
+def _parent(pid: int) -> int:
+    """-1 for a process that has ended meanwhile."""
+    after_name = _read(pid, "stat").rpartition(b")")[2].split()
+    return int(after_name[1]) if after_name else -1
+
+
+def _read(pid: int, name: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def _worker(pid: int) -> Worker:
+    sizes: dict[bytes, int] = {}
+    for line in _read(pid, "smaps_rollup").splitlines()[1:]:
+        key, value, *_ = line.split()
+        sizes[key] = 1024 * int(value)
+    private = sum(sizes[key] for key in (b"Private_Clean:", b"Private_Dirty:"))
+    return Worker(private, sizes[b"Pss:"], sizes[b"Rss:"])

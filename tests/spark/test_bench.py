@@ -1,0 +1,50 @@
+"""The measurements on Spark, at a tiny scale, in the session of all tests.
+
+Each of them compares the answers of all who do the same work before it times them.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.experiments.spark import _save
+from bench.spark.parts import PARTS, Place
+from bench.spark.scale import SCALES
+
+
+@pytest.fixture(scope="module")
+def place(spark, tmp_path_factory):
+    """Far fewer runs than for a look: what counts here is that all agree."""
+    small = replace(SCALES["tiny"], rows=400, rules=(12,), planned=12, united=12, sample=400)
+    at = Place(spark, tmp_path_factory.mktemp("bench"), small)
+    _save(at.folder, small)
+    return at
+
+
+@pytest.mark.parametrize("part", ["million", "first", "memory"])
+def test_a_part_runs_and_all_agree(place, part):
+    found = PARTS[part](place)
+    assert found
+    for row in found:
+        assert all(figure > 0 for figure in row if isinstance(figure, float))
+
+
+def test_what_users_do_today_tells_what_tamis_tells(place, monkeypatch):
+    monkeypatch.setattr("bench.spark.parts.grown_rate", lambda *given: 1.0)  # no clock here
+    found = PARTS["others"](place)
+    assert [(row[0], row[2]) for row in found] == [
+        ("simple", "Tamis"),
+        ("simple", "equi-join on symbol"),
+        ("mixed", "Tamis"),
+        ("mixed", "broadcast nested-loop join"),
+        ("mixed", "numpy loop in a pandas UDF"),
+        ("mixed", "CASE WHEN columns"),
+        ("mixed", "union of filters"),
+    ]
+    assert all(row[4] > 0 for row in found)
