@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import json
 import math
+import os
 import random
+import re
 import zlib
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -22,7 +26,6 @@ from tamis.schema import INT_MAX, INT_MIN, Type
 from tamis.spark import counts, deliveries, match, semi
 from tamis.spark.matching import Question
 from tamis.spark.sharding import KEY, buckets
-from tamis.spark.shards import Sharded
 
 SYMBOLS = ["IBM", "SAP", "Straße", "𝒳", "", "Ä", "Dell", "x" * 200]
 
@@ -323,22 +326,54 @@ def test_a_worker_holds_the_rest_and_one_shard(trades, table):
     question = Question.of(trades, table, {"shards": 4})
     assert question.sharding is not None
     shards = question.sharding.shards
-    sharded = Sharded(shards, {})
-    assert len({id(shards.opened({})) for _ in range(2)}) == 1
+    sharded = shards.opened({})
     held = []
     for number in range(4):
-        row = {
-            "symbol": ["IBM"],
-            "price": [50.0],
-            "flag": [True],
-            "n": [1],
-            KEY: [number * shards.tasks],
-        }
-        sharded.count_batch(pa.record_batch(row))
+        row = {"symbol": "IBM", "price": 50.0, "flag": True, "n": 1, KEY: number * shards.tasks}
+        sharded.count_batch(pa.RecordBatch.from_pylist([row]))
         held.append([len(part.matcher) for part in sharded._united._parts])
-    assert all(len(parts) == 2 for parts in held)
+        assert mapped(os.getpid(), shards) == {shards.rest.matcher.name, name(shards, number)}
+    assert shards.opened({}) is sharded  # what the next task of the process finds
     assert len({rest for rest, _ in held}) == 1
     assert held[0][0] + sum(own for _, own in held) >= 200
+
+
+def name(shards, number) -> str:
+    return shards.parts[number].matcher.name
+
+
+def mapped(process, shards) -> set[str]:
+    """The files of matchers that the process has in its memory."""
+    known = {shard.matcher.name for shard in (shards.rest, *shards.parts) if shard is not None}
+    text = Path(f"/proc/{process}/maps").read_text(encoding="utf-8")
+    return known & set(re.findall(r"tamis-\w+\.snapshot", text))
+
+
+def test_python_workers_hold_the_rest_and_one_shard(spark):
+    """A real run; TAMIS_ALERTS=300000 makes it a large one."""
+    count = int(os.environ.get("TAMIS_ALERTS", "3000"))
+    alerts = Matcher(Schema.of(symbol=str, price=float))
+    alerts.add_many((i, f"symbol = 'S{i % 997}' AND price < {i % 100 + 1}") for i in range(count))
+    rows = spark.range(20_000).selectExpr("concat('S', id % 997) symbol", "id % 101.0 price")
+    trades = rows.selectExpr("symbol", "cast(price as double) price")
+    question = Question.of(trades, alerts, {"shards": 4})
+    assert question.sharding is not None
+    shards = question.sharding.shards
+    found = question.counts("matches").agg(F.sum("matches")).first()[0]
+    assert found == int(alerts.count_batch(trades.toArrow()).sum()) > 0
+    workers = [held for p in python_workers() if (held := mapped(p, shards))]
+    assert workers
+    assert all(len(held) == 2 and shards.rest.matcher.name in held for held in workers)
+
+
+def python_workers() -> list[int]:
+    """The processes that Spark has started for Python, found by what they run."""
+    found = []
+    for process in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if b"pyspark.daemon" in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+    return found
 
 
 # --- streams ---------------------------------------------------------------------

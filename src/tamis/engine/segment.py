@@ -46,7 +46,7 @@ class Source:
         return len(self.slot)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Segment:
     source: Source
     clusters: Clusters

@@ -6,6 +6,7 @@ A reader takes one reference to the state and works on it to the end, whatever w
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,16 +115,17 @@ def _room(size: int) -> I4:
 
 
 def _scratch(segment: Segment, *, wide: bool) -> Scratch:
-    """This thread's working memory for a segment."""
-    known: dict[tuple[int, bool], tuple[Segment, Scratch]] | None
+    """This thread's working memory for a segment; it goes when the segment does."""
+    known: dict[tuple[int, bool], tuple[weakref.ref[Segment], Scratch]] | None
     known = getattr(_memory, "scratch", None)
     if known is None:
         known = _memory.scratch = {}
     key = id(segment), wide
-    if key not in known or known[key][0] is not segment:
+    if key not in known or known[key][0]() is not segment:
         if len(known) >= 32:
             known.clear()
-        known[key] = segment, _new_scratch(segment, wide)
+        gone = weakref.ref(segment, lambda _: known.pop(key, None))
+        known[key] = gone, _new_scratch(segment, wide)
     return known[key][1]
 
 

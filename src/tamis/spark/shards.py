@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import uuid
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -98,8 +99,10 @@ class Sharded:
 
     def _for(self, shard: int) -> United:
         if shard not in (self._own, -1):
-            # The last one goes before the next one comes: a worker never holds two.
-            self._united = self._with(None)
+            # The last one goes before the next one comes, so that a worker never holds two. A
+            # matcher and its parts know each other: only the collector can free them.
+            self._united, self._own = self._with(None), -1
+            gc.collect()
             self._united, self._own = self._with(self._shards.parts[shard]), shard
         return self._united
 
