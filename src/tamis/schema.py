@@ -24,6 +24,8 @@ class Type(enum.Enum):
     BOOL = "bool"
     TIMESTAMP = "timestamp"
 
+    __hash__ = object.__hash__  # that of enum is slow, and constants are hashed a lot
+
     @property
     def numeric(self) -> bool:
         return self in (Type.INT, Type.DOUBLE)

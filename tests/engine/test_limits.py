@@ -140,6 +140,10 @@ def many_attributes() -> Case:
     return Case(any_of([f"q{i} = {i}" for i in range(600)]), message, 25)
 
 
+def two_thousand(selector: str, joint: str, make: MakeMessage) -> Case:
+    return Case(joint.join(selector.format(i=i) for i in range(2_000)), make, 8)
+
+
 def long_constant(operator: str) -> Case:
     text = "x" * 300_000
 
@@ -185,6 +189,22 @@ CASES = {
     "50 brackets": deep_brackets(),
     "600 holes in a range": many_ranges(),
     "600 attributes": many_attributes(),
+    "2,000 BETWEEN": two_thousand(
+        "n NOT BETWEEN {i}1 AND {i}4.5", " AND ", lambda rng: {"n": rng.choice((13, 14.75))}
+    ),
+    "2,000 <>": two_thousand("n <> {i}", " AND ", lambda rng: {"n": rng.choice((7, -7))}),
+    "2,000 attributes": two_thousand(
+        "a{i} = 'x{i}'", " OR ", lambda rng: {"a7": rng.choice(("x7", "x8"))}
+    ),
+    "2,000 undefined": two_thousand(
+        "lower(a{i}) IS NULL", " AND ", lambda rng: {"a7": rng.choice(("x7", 8, None))}
+    ),
+    "2,000 derived": two_thousand(
+        "n * {i} > 7000", " OR ", lambda rng: {"n": rng.choice((-9, 8, None))}
+    ),
+    "2,000 LIKE": two_thousand(
+        "s LIKE '%x{i}%y_'", " OR ", lambda rng: {"s": rng.choice(("x77..yz", "x77..y"))}
+    ),
     "a long text is equal": long_constant("="),
     "a long text is contained": long_constant("CONTAINS"),
     "a long text begins": long_constant("STARTS WITH"),

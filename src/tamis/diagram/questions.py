@@ -16,6 +16,7 @@ from typing import Any
 from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, static_type
 from tamis.schema import Schema, Type
 
+_DEFINED, _MEMBER, _NUMBER, _STRING = Kind.DEFINED, Kind.MEMBER, Family.NUMBER, Family.STRING
 AMONG = 10  # MEMBER of more than one constant: the key is the pool's number of the tuple
 
 
@@ -53,21 +54,26 @@ class Terms:
     terms: list[Derived] = field(default_factory=list)
     types: list[Type | None] = field(default_factory=list)
     numbers: dict[Derived, int] = field(default_factory=dict)
+    _last: tuple[Derived | None, int] = (None, -1)  # atoms of one predicate share their term
 
     def number(self, term: Derived) -> int:
+        last, found_last = self._last
+        if term is last:
+            return found_last
         found = self.numbers.get(term)
         if found is None:
             found = len(self.terms)
             self.terms.append(term)
             self.types.append(static_type(term, self.schema))
             self.numbers[term] = found
+        self._last = (term, found)
         return found
 
     def direct(self, term: int, family: int) -> bool:
         """Whether the constants that the term is compared with are their own keys."""
-        if family == Family.STRING:
+        if family == _STRING:
             return False
-        return family != Family.NUMBER or self.types[term] is not None
+        return family != _NUMBER or self.types[term] is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +98,7 @@ class Vocabulary:
 
     def program(self, formula: Formula, *, whole: bool = False) -> Program:
         """The program of a formula; `whole`: with every DEFINED in it, and nothing required."""
-        required = frozenset() if whole else frozenset(_required(formula))
+        required = frozenset() if whole else frozenset(required_terms(formula))
         words: list[int] = []
         keys: list[int] = []
         self._write(formula, required, words, keys)
@@ -104,7 +110,7 @@ class Vocabulary:
     ) -> None:
         if isinstance(formula, Literal):
             atom = formula.atom
-            if atom.kind is Kind.DEFINED and atom.term in required:
+            if atom.kind is _DEFINED and atom.term in required:
                 words.append(-1 if formula.positive else -2)  # the requirement says it already
                 return
             asked, key = self.ask(atom)
@@ -118,7 +124,7 @@ class Vocabulary:
     def ask(self, atom: Atom) -> tuple[int, int]:
         """The question and key of an atom."""
         term, kind, constant = self.terms.number(atom.term), int(atom.kind), atom.constant
-        if kind == Kind.MEMBER:
+        if kind == _MEMBER:
             assert isinstance(constant, tuple)
             if len(constant) == 1:
                 constant = constant[0]
@@ -141,11 +147,11 @@ class Vocabulary:
         return [self.key(term, family, int(Kind.MEMBER), value) for value in values]
 
 
-def _required(formula: Formula) -> set[Derived]:
+def required_terms(formula: Formula) -> set[Derived]:
     """Terms without which the formula cannot be true."""
     if isinstance(formula, Literal):
         return {formula.atom.term} if formula.positive else set()
-    parts = [_required(part) for part in formula.parts]
+    parts = [required_terms(part) for part in formula.parts]
     if isinstance(formula, All):
         return set().union(*parts)
     return set.intersection(*parts) if parts else set()

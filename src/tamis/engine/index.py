@@ -20,6 +20,9 @@ from tamis.engine.texts import TextIndex
 from tamis.logic import Derived, Kind
 from tamis.schema import Type
 
+_BELOW, _MEMBER = int(Kind.BELOW), int(Kind.MEMBER)
+_PREFIX, _LIKE = int(Kind.PREFIX), int(Kind.LIKE)
+
 
 @dataclass(slots=True)
 class Points:
@@ -81,8 +84,11 @@ def indexes(vocabulary: Vocabulary, atoms: Atoms, templates: list[Template]) -> 
     place[flag] = columns[atoms.term[flag]]
     index = Index(terms, column, place, atoms.key.copy(), 0, int(is_event.sum()))
     slot = atoms.question >> 4
-    for s in np.unique(slot).tolist():
-        _add(vocabulary, atoms, index, terms[column[s >> 4]], s & 15, np.flatnonzero(slot == s))
+    order = np.argsort(slot, kind="stable")
+    starts = np.flatnonzero(np.diff(slot[order], prepend=-1))
+    for members in np.split(order, starts[1:]) if len(order) else []:
+        s = int(slot[members[0]])
+        _add(vocabulary, atoms, index, terms[column[s >> 4]], s & 15, members)
     return index
 
 
@@ -90,8 +96,8 @@ def _add(
     vocabulary: Vocabulary, atoms: Atoms, index: Index, term: TermIndex, family: int, members: I8
 ) -> None:
     """Enter the atoms of one term and family."""
-    kind = atoms.kind[members]
-    below = members[kind == Kind.BELOW]
+    kind = atoms.question[members] & 15
+    below = members[kind == _BELOW]
     if len(below):
         constants: list[Any] = []
         if not vocabulary.terms.direct(term.number, family):
@@ -100,13 +106,13 @@ def _add(
         term.below[family] = (index.key_columns, constants)
         index.place[below] = index.key_columns
         index.key_columns += 1
-    points = members[(kind == Kind.MEMBER) | (kind == AMONG)]
+    points = members[(kind == _MEMBER) | (kind == AMONG)]
     if len(points):
         term.points[family] = _points(vocabulary, atoms, index, term.number, family, points)
-    texts = members[(kind >= Kind.PREFIX) & (kind <= Kind.LIKE)]
+    texts = members[(kind >= _PREFIX) & (kind <= _LIKE)]
     if len(texts):
         term.texts = TextIndex.of(
-            atoms.kind[texts].tolist(),
+            (atoms.question[texts] & 15).tolist(),
             [vocabulary.pool.values[k] for k in atoms.key[texts]],
             index.place[texts].tolist(),
         )
@@ -116,7 +122,12 @@ def _points(
     vocabulary: Vocabulary, atoms: Atoms, index: Index, term: int, family: int, members: I8
 ) -> Points:
     """Group the events of memberships by constant."""
-    single = atoms.kind[members] == Kind.MEMBER
+    single = atoms.question[members] & 15 == _MEMBER
+    if len(members) == 1 and single[0]:  # a condition may ask thousands of attributes once each
+        key, event = atoms.key[members], index.place[members]
+        direct = vocabulary.terms.direct(term, family)
+        numbers: dict[Any, int] = {} if direct else {vocabulary.pool.values[key[0]]: 0}
+        return Points(key, numbers, np.array([0, 1]), event)
     keys = [atoms.key[members[single]]]
     events = [index.place[members[single]]]
     for m in members[~single].tolist():
@@ -126,7 +137,7 @@ def _points(
     key, event = np.concatenate(keys), np.concatenate(events)
     order = np.argsort(key, kind="stable")
     distinct, starts = np.unique(key[order], return_index=True)
-    numbers: dict[Any, int] = {}
+    numbers = {}
     if not vocabulary.terms.direct(term, family):
         numbers = {vocabulary.pool.values[k]: i for i, k in enumerate(distinct.tolist())}
     return Points(

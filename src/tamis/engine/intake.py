@@ -12,23 +12,33 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from tamis.diagram.questions import Terms, Vocabulary, double_key
+from tamis.diagram.questions import Terms, Vocabulary, required_terms
+from tamis.engine.recipes import (
+    Key,
+    Meaning,
+    Recipe,
+    Side,
+    asked_terms,
+    both,
+    key_of,
+    moved,
+    moved_bits,
+)
 from tamis.engine.templates import Templates
 from tamis.errors import SelectorError
 from tamis.language import Limits, check, parse
 from tamis.language.literals import ConstantError
-from tamis.language.predicates import GROUPS, Unusual, predicate
+from tamis.language.predicates import GROUPS, Unusual, predicate, read_term
 from tamis.language.reading import check_text
 from tamis.language.shapes import CUTTERS
-from tamis.language.tree import Attribute, Condition, attributes
-from tamis.logic import Family, Kind, Lookups, Reducer, Semantics
+from tamis.language.tree import Attribute, Call, Condition, attributes
+from tamis.logic import Formula, Kind, Lookups, Reducer, Semantics
 from tamis.logic.atoms import all_of
-from tamis.schema import INT_MAX, INT_MIN, Schema, Type
+from tamis.schema import Schema
 
 Dialect = Literal["tamis", "jms"]
 
@@ -36,6 +46,7 @@ _STEP = GROUPS + 1
 _KEPT = 1 << 16  # spellings of predicates that are remembered; a full store is emptied
 _KEPT_JOINTS = 1 << 12  # likewise, of ways in which predicates are joined
 _LONGEST = 200  # characters of a text worth remembering
+_MANY = 256 * _STEP  # pieces of a selector whose predicates will hardly be seen again
 _TOKEN = re.compile(r"\0|[()\[\]]|AND|OR|NOT|&&?|\|\|?|[!∧∨¬]", re.IGNORECASE)
 _SPELLINGS = {"AND": "& && ∧", "OR": "| || ∨", "NOT": "! ¬"}
 _WORDS = {sign: word for word, signs in _SPELLINGS.items() for sign in signs.split()}
@@ -44,26 +55,7 @@ _WORDS |= {
     for word in _SPELLINGS
     for letters in product(*((c, c.lower()) for c in word))
 }
-_EXACT = 2**53
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """A predicate being true, or being false: a program, and the terms (as bits) it requires."""
-
-    words: tuple[int, ...]
-    keys: tuple[int, ...]
-    required: int
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """What one spelling of a predicate means. Meanings that differ in keys alone share a form."""
-
-    holds: Side
-    fails: Side
-    terms: int  # all attributes that occur, as bits
-    form: int
+_QUOTES = ("'", '"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,28 +65,6 @@ class Joint:
     template: int
     sides: tuple[bool, ...]  # of each predicate: is it the one that holds?
     kept: tuple[int, ...] | None  # which of the joined keys the template takes; None: all
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How the key of `term op constant` follows from the constant; the programs stay the same."""
-
-    meaning: Meaning
-    key: Callable[[str], int | None]
-
-    def apply(self, constant: str) -> Meaning | None:
-        key = self.key(constant)
-        if key is None:
-            return None
-        holds, fails = self.meaning.holds, self.meaning.fails
-        meaning = self.meaning
-        return Meaning(_with_key(holds, key), _with_key(fails, key), meaning.terms, meaning.form)
-
-
-def _with_key(side: Side, key: int) -> Side:
-    kinds = [(word >> 1) & 15 for word in side.words if word >= 0]
-    keys = tuple(key if kind >= Kind.BELOW else 0 for kind in kinds)
-    return Side(side.words, keys, side.required)
 
 
 class Intake:
@@ -116,6 +86,7 @@ class Intake:
         self._cutter = CUTTERS[dialect]
         self._meanings: dict[str, Meaning] = {}
         self._recipes: dict[tuple[str, str, bool], Recipe | None] = {}
+        self._general: dict[tuple[object, ...], tuple[Recipe, str] | None] = {}
         self._forms: dict[tuple[object, ...], int] = {}
         self._joints: dict[tuple[object, ...], Joint] = {}
 
@@ -188,23 +159,43 @@ class Intake:
 
     def _meaning(self, pieces: list[str], i: int) -> Meaning:
         """The meaning of the predicate whose groups start at pieces[i], and remember it."""
-        whole, term, op, constant = pieces[i : i + 4]
-        meaning = None
-        if constant:
-            head = (term, op, constant[0] in "'\"")
-            if head not in self._recipes:
-                if len(self._recipes) >= _KEPT:
-                    self._recipes.clear()
-                self._recipes[head] = self._recipe(pieces, i)
-            recipe = self._recipes[head]
-            meaning = recipe.apply(constant) if recipe else None
+        whole, term, op, text = pieces[i : i + 4]
+        if text:
+            meaning = self._applied(term, op, text)
+        elif pieces[i + 6]:
+            meaning = self._between(term, *pieces[i + 6 : i + 9])
+        elif pieces[i + 9]:
+            meaning = self._applied(term, pieces[i + 9], "")
+        else:
+            meaning = None
         if meaning is None:
             meaning = self._work_out(pieces, i)
-        if len(whole) <= _LONGEST:
+        if len(whole) <= _LONGEST and len(pieces) <= _MANY:
             if len(self._meanings) >= _KEPT:
                 self._meanings.clear()
             self._meanings[whole] = meaning
         return meaning
+
+    def _applied(self, term: str, op: str, text: str) -> Meaning | None:
+        """The meaning of `term op text` by a recipe, if there is one."""
+        head = (term, op, text[:1] in _QUOTES)
+        recipe = self._recipes.get(head)
+        if recipe is None and head not in self._recipes:
+            recipe = self._recipe(term, op, text)
+            if len(self._recipes) >= _KEPT:
+                self._recipes.clear()
+            self._recipes[head] = recipe
+        return recipe.apply(text) if recipe else None
+
+    def _between(self, term: str, op: str, low: str, high: str) -> Meaning | None:
+        """As `term >= low AND term <= high`."""
+        above, below = self._applied(term, ">=", low), self._applied(term, "<=", high)
+        if above is None or below is None:
+            return None
+        holds, fails = both(above, below)
+        if op[:1] in "Nn":
+            holds, fails = fails, holds
+        return self._with_form(holds, fails, above.terms)
 
     def _work_out(self, pieces: list[str], i: int) -> Meaning:
         node = predicate(pieces, i, 0, self.limits)
@@ -212,69 +203,75 @@ class Intake:
         terms = 0
         for name in attributes(node):
             terms |= 1 << self.vocabulary.terms.number(Attribute(name))
-        holds, fails = self._side(node, True), self._side(node, False)
+        holds, fails = map(self._side, self.reducer.sides(node))
+        return self._with_form(holds, fails, terms)
+
+    def _with_form(self, holds: Side, fails: Side, terms: int) -> Meaning:
         form = (holds.words, holds.required, fails.words, fails.required, terms)
         return Meaning(holds, fails, terms, self._forms.setdefault(form, len(self._forms)))
 
-    def _side(self, node: Condition, positive: bool) -> Side:
-        formula = self.reducer.holds(node) if positive else self.reducer.fails(node)
+    def _side(self, formula: Formula) -> Side:
         required = 0
-        for number in self.vocabulary.program(formula).required:
-            required |= 1 << number
+        for term in required_terms(formula):
+            required |= 1 << self.vocabulary.terms.number(term)
         program = self.vocabulary.program(formula, whole=True)
         return Side(program.words, program.keys, required)
 
-    def _recipe(self, pieces: list[str], i: int) -> Recipe | None:
-        """A recipe for `term op constant`, proved on this constant; None where there is none."""
-        if pieces[i + 2].upper().endswith("LIKE"):
+    # --- recipes -------------------------------------------------------------
+
+    def _recipe(self, term: str, op: str, text: str) -> Recipe | None:
+        """A recipe for `term op constant`; None where there is none.
+
+        What was found for one attribute is used for all that have the same type.
+        """
+        function, name, _ = read_term(term)
+        if self.schema is not None and name not in self.schema:
+            return None
+        column = self.schema[name] if self.schema else None
+        sort = (column.type, column.default is None) if column else None
+        general = (function, sort, op, text[:1] in _QUOTES)
+        if general not in self._general:
+            recipe = self._first_recipe(term, op, text)
+            if len(self._general) >= _KEPT:
+                self._general.clear()
+            self._general[general] = None if recipe is None else (recipe, name)
+            return recipe
+        known = self._general[general]
+        return None if known is None else self._renamed(*known, name)
+
+    def _first_recipe(self, term: str, op: str, text: str) -> Recipe | None:
+        """A recipe that is proved on this constant."""
+        if op.upper().endswith("LIKE"):
             return None  # what is asked depends on the wild cards
-        meaning = self._work_out(pieces, i)
-        asked = [w >> 1 for side in (meaning.holds, meaning.fails) for w in side.words if w >= 0]
-        plain = {a for a in asked if a & 15 >= Kind.BELOW}
-        if len(plain) != 1:
+        groups = [op, text, *[""] * 6] if text else [*[""] * 7, op]
+        meaning = self._work_out([term, term, *groups], 0)
+        asked = {w >> 1 for side in (meaning.holds, meaning.fails) for w in side.words if w >= 0}
+        plain = [a for a in asked if a & 15 >= Kind.BELOW]
+        if len(plain) != (1 if text else 0):
             return None
-        recipe = Recipe(meaning, self._key_of(plain.pop(), pieces[i + 2]))
-        return recipe if recipe.apply(pieces[i + 3]) == meaning else None
+        key = self._key_of(plain[0], op) if plain else _nothing
+        recipe = Recipe.of(meaning, key)
+        return recipe if recipe.apply(text) == meaning else None
 
-    def _key_of(self, asked: int, op: str) -> Callable[[str], int | None]:
-        """From the text of a constant to its key; None where that is not simple."""
-        number, family, kind = asked >> 8, (asked >> 4) & 15, asked & 15
-        step = 1 if kind == Kind.BELOW and op in ("<=", ">") else 0
-        line = self.vocabulary.terms.types[number]
-        if family == Family.STRING:
-            return lambda text: self._string_key(text, step)
-        if line is Type.INT:
-            return lambda text: _int_key(text, step)
-        if line is Type.DOUBLE:
-            return lambda text: _double_key(text, step)
-        return lambda text: None
+    def _key_of(self, asked: int, op: str) -> Key:
+        return key_of(asked, op, self.vocabulary.terms.types[asked >> 8], self.vocabulary.pool)
 
-    def _string_key(self, text: str, step: int) -> int | None:
-        quote = text[0]
-        if quote not in "'\"":
-            return None
-        value = text[1:-1].replace(quote + quote, quote)
-        if not value:
-            return None
-        return self.vocabulary.pool.number(Family.STRING, value + "\0" if step else value)
+    def _renamed(self, recipe: Recipe, old: str, new: str) -> Recipe:
+        """The recipe of attribute `old` for attribute `new`, of the same type."""
+        terms = self.vocabulary.terms
+        holds, fails, bits, _ = recipe.meaning
+        numbers = {terms.number(Attribute(old)): terms.number(Attribute(new))}
+        for n in asked_terms(holds, fails) - numbers.keys():
+            call = terms.terms[n]
+            assert isinstance(call, Call)
+            numbers[n] = terms.number(Call(call.name, (Attribute(new),)))
+        sides = moved(holds, numbers), moved(fails, numbers)
+        return Recipe(self._with_form(*sides, moved_bits(bits, numbers)), recipe.key, recipe.keyed)
 
 
-def _int_key(text: str, step: int) -> int | None:
-    try:
-        value = int(text)
-    except ValueError:
-        return None
-    return value + step if INT_MIN < value < INT_MAX else None
-
-
-def _double_key(text: str, step: int) -> int | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    if value == 0 or not -_EXACT < value < _EXACT:
-        return None
-    return double_key(value) + step
+def _nothing(text: str) -> int:
+    """The key of a predicate that has no constant."""
+    return 0
 
 
 def _without_defined(words: list[int], required: int) -> tuple[list[int], tuple[int, ...]]:

@@ -54,18 +54,17 @@ def longest_search(pattern: str, escape: str | None) -> int:
 def _cut(pattern: str, escape: str | None) -> list[list[str]]:
     if escape is None or escape not in pattern:
         return [part.split("_") for part in re.split("%++", pattern)]
-    parts: list[list[list[str]]] = [[[]]]
-    rest = iter(pattern)
-    for c in rest:
-        if c == escape:
-            parts[-1][-1].append(next(rest, c))
-        elif c == "%":
-            parts.append([[]])
-        elif c == "_":
-            parts[-1].append([])
+    # texts at even places, between them an escaped character, a run of % or a _
+    signs = re.split(f"({re.escape(escape)}.?|%++|_)", pattern, flags=re.DOTALL)
+    parts = [[[signs[0]]]]
+    for sign, text in zip(signs[1::2], signs[2::2], strict=True):
+        if sign[0] == escape:
+            parts[-1][-1] += (sign[1:] or escape, text)
+        elif sign == "_":
+            parts[-1].append([text])
         else:
-            parts[-1][-1].append(c)
-    return [["".join(run) for run in part] for part in parts]
+            parts.append([[text]])
+    return [["".join(pieces) for pieces in part] for part in parts]
 
 
 def case_free_like(pattern: str, escape: str | None) -> tuple[str, str | None]:

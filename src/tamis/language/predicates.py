@@ -93,8 +93,8 @@ def predicate(pieces: list[str], i: int, at: int, limits: Limits) -> Condition:
     term = _term(pieces[i + 1], at)
     if op_text:
         op, negative = _operators.get(op_text) or _operator(op_text)
-        constant = pieces[i + 3]
-        node = _simple(term, op, _constant(constant, at + len(whole) - len(constant)), at)
+        text = pieces[i + 3]
+        node = _simple(term, op, constant(text, at + len(whole) - len(text)), at)
         if isinstance(node, Like) and len(node.pattern) > limits.pattern:
             raise Unusual
     elif pieces[i + 4]:
@@ -121,7 +121,7 @@ def _simple(term: Term, op: str, value: Literal, at: int) -> Condition:
 
 def _items(whole: str, items: str, at: int, limits: Limits) -> tuple[Literal, ...]:
     start = at + len(whole[:-1].rstrip()) - len(items)
-    found = tuple(_constant(m[0], start + m.start()) for m in _ITEM.finditer(items))
+    found = tuple(constant(m[0], start + m.start()) for m in _ITEM.finditer(items))
     if len(found) > limits.items:
         raise Unusual
     return found
@@ -130,7 +130,7 @@ def _items(whole: str, items: str, at: int, limits: Limits) -> tuple[Literal, ..
 def _between(term: Term, whole: str, low: str, high: str, at: int) -> Condition:
     before_high = len(whole) - len(high)
     end_of_low = len(whole[:before_high].rstrip()[: -len("AND")].rstrip())
-    bounds = _constant(low, at + end_of_low - len(low)), _constant(high, at + before_high)
+    bounds = constant(low, at + end_of_low - len(low)), constant(high, at + before_high)
     return Between(term, *bounds, at)
 
 
@@ -148,14 +148,16 @@ def _operator(text: str) -> tuple[str, bool]:
 
 
 def _term(text: str, at: int) -> Term:
-    function, name, offset = _terms.get(text) or _read_term(text)
+    function, name, offset = read_term(text)
     if not function:
         return Attribute(name, at)
     return Call(function, (Attribute(name, at + offset),), at)
 
 
-def _read_term(text: str) -> tuple[str, str, int]:
+def read_term(text: str) -> tuple[str, str, int]:
     """The function (or nothing), the attribute's name, and the place of the name in `text`."""
+    if known := _terms.get(text):
+        return known
     call = _CALL.fullmatch(text)
     found = (call[1].lower(), call[2], call.start(2)) if call else ("", text, 0)
     if found[1].upper() in RESERVED:
@@ -167,7 +169,8 @@ def _read_term(text: str) -> tuple[str, str, int]:
     return found
 
 
-def _constant(text: str, at: int) -> Literal:
+def constant(text: str, at: int) -> Literal:
+    """The literal that is spelled `text` and stands at `at`."""
     first = text[0]
     if first in "'\"":
         return Literal(Type.STRING, unquote(text), at)

@@ -34,6 +34,8 @@ class Family(enum.IntEnum):
     TIMESTAMP = 3
     ANY = 4  # of DEFINED only
 
+    __hash__ = int.__hash__  # that of enum is slow, and atoms are hashed a lot
+
 
 _FAMILY = {
     Type.INT: Family.NUMBER,
@@ -61,6 +63,8 @@ class Kind(enum.IntEnum):
     WITHIN = 7  # the value is a substring of the constant
     PATTERN = 8  # the value contains a match of the constant, an RE2 pattern
     LIKE = 9  # the value as a whole is like the constant (see logic.wildcards)
+
+    __hash__ = int.__hash__
 
 
 Constant = None | int | float | str | tuple[bool | int | float | str, ...]
@@ -149,21 +153,23 @@ FALSE = Some(())
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
-    flat = dict.fromkeys(
-        p for part in parts for p in (part.parts if isinstance(part, All) else [part])
-    )
-    if FALSE in flat:
+    flat = [p for part in parts for p in (part.parts if isinstance(part, All) else (part,))]
+    if len(flat) == 1:
+        return flat[0]
+    distinct = dict.fromkeys(flat)
+    if FALSE in distinct:
         return FALSE
-    return next(iter(flat)) if len(flat) == 1 else All(tuple(flat))
+    return flat[0] if len(distinct) == 1 else All(tuple(distinct))
 
 
 def any_of(parts: Iterable[Formula]) -> Formula:
-    flat = dict.fromkeys(
-        p for part in parts for p in (part.parts if isinstance(part, Some) else [part])
-    )
-    if TRUE in flat:
+    flat = [p for part in parts for p in (part.parts if isinstance(part, Some) else (part,))]
+    if len(flat) == 1:
+        return flat[0]
+    distinct = dict.fromkeys(flat)
+    if TRUE in distinct:
         return TRUE
-    return next(iter(flat)) if len(flat) == 1 else Some(tuple(flat))
+    return flat[0] if len(distinct) == 1 else Some(tuple(distinct))
 
 
 def negation(formula: Formula) -> Formula:

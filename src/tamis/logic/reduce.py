@@ -123,10 +123,26 @@ class Reducer:
                 bounds = Compare(term, ">=", low), Compare(term, "<=", high)
                 return any_of(map(self.fails, bounds))
             case _:
-                refuted = negation(self.predicate(condition))
-                if self.semantics == "default":
-                    return refuted
-                return all_of([*map(self.defined, _terms(condition)), refuted])
+                return self._refuted(condition, self.predicate(condition))
+
+    def sides(self, condition: Condition) -> tuple[Formula, Formula]:
+        """`holds` and `fails`; what both need of a predicate is done once."""
+        match condition:
+            case Not(part):
+                holds, fails = self.sides(part)
+                return fails, holds
+            case And() | Or() | Constant() | Between():
+                return self.holds(condition), self.fails(condition)
+            case _:
+                found = self.predicate(condition)
+                return found, self._refuted(condition, found)
+
+    def _refuted(self, predicate: Predicate, found: Formula) -> Formula:
+        """That the predicate is false, where `found` says that it is true."""
+        refuted = negation(found)
+        if self.semantics == "default":
+            return refuted
+        return all_of([*map(self.defined, _terms(predicate)), refuted])
 
     def predicate(self, predicate: Predicate) -> Formula:
         match predicate:
