@@ -17,7 +17,7 @@ from tamis.engine.integrity import demand
 from tamis.engine.layout import U1
 from tamis.engine.loading import matcher_of
 from tamis.engine.matcher import Matcher
-from tamis.engine.saving import arrays_of
+from tamis.engine.saving import arrays_of, living
 from tamis.engine.settings import Settings
 from tamis.engine.stored import Texts
 from tamis.engine.versions import Versions
@@ -74,6 +74,21 @@ class View:
     subscribers: Subscribers = field(default_factory=Subscribers)
     problems: Sequence[Problem] = ()
 
+    def rows(self) -> pa.Table:
+        """The subscriptions: `id`, `selector` and `subscriber`, in the order of adding."""
+        import pyarrow as pa
+
+        slots = living(self.matcher._folding.state)
+        texts = [self.matcher._texts[slot] for slot in slots.tolist()]
+        ids = self.matcher.match_many([]).names.take(pa.array(slots))
+        wanted = pa.int64() if self.ids == "int" else pa.string()
+        columns = [ids.cast(wanted), texts, self.subscribers.array().take(pa.array(slots))]
+        return pa.table(columns, names=["id", "selector", "subscriber"])
+
+    def aside(self) -> pa.Table:
+        """What was put aside: `id` (as a string), `selector` and `reason` of each."""
+        return problem_rows(self.problems)
+
     def apply(self, net: Net, version: int) -> None:
         """Go on to a later version."""
         for id in net.gone:
@@ -84,6 +99,13 @@ class View:
         self.problems = net.problems(self.problems)
         self.ids = net.ids or self.ids
         self.version = version
+
+
+def problem_rows(problems: Sequence[Problem]) -> pa.Table:
+    import pyarrow as pa
+
+    columns = [[getattr(problem, name) for problem in problems] for name in Problem._fields]
+    return pa.table([pa.array(c, pa.string()) for c in columns], names=list(Problem._fields))
 
 
 class Follower:

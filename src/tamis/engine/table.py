@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from tamis.engine import settings as files
-from tamis.engine.changes import Changes, Id, Net, encode
-from tamis.engine.following import Follower, View, save
+from tamis.engine.changes import Changes, Id, IdKind, Net, encode
+from tamis.engine.following import Follower, View, problem_rows, save
 from tamis.engine.intake import Intake
 from tamis.engine.matcher import Matcher
 from tamis.engine.pins import Pins
@@ -216,6 +216,12 @@ class Subscriptions:
         """The number of the current version. An empty table has version 0."""
         return self.versions.newest(max(self._version, 0))
 
+    @property
+    def ids(self) -> IdKind | None:
+        """The type of ids, "string" or "int"; None as long as there was none and none was said."""
+        with self._lock:
+            return self._refreshed().ids
+
     def __len__(self) -> int:
         with self._lock:
             return len(self._refreshed().put)
@@ -239,13 +245,8 @@ class Subscriptions:
 
     def problems(self) -> pa.Table:
         """What was put aside: `id` (as a string), `selector` and `reason` of each."""
-        import pyarrow as pa
-
         with self._lock:
-            bad = list(self._refreshed().bad)
-        names = ("id", "selector", "reason")
-        columns = [[getattr(problem, name) for problem in bad] for name in names]
-        return pa.table([pa.array(c, pa.string()) for c in columns], names=list(names))
+            return problem_rows(self._refreshed().bad)
 
     def matcher(self, version: int | None = None) -> Matcher:
         """A matcher of your own with the subscriptions of the version, or the current ones."""

@@ -26,7 +26,8 @@ from tamis.errors import SubscriptionError
 
 _NAME = re.compile(r"(\d{1,18})\.(changes|table|oldest)")
 _STALE = 3600.0  # seconds after which a file without a name was left by a crash
-_TABLES = 2  # the last tables are kept, beside the one that the oldest version needs
+_TABLES = 2  # the last tables are kept in any case
+_SPANS = 4  # and about so many between the oldest and the newest version
 
 
 class Present(NamedTuple):
@@ -119,7 +120,8 @@ class Versions:
         base = max(present.oldest, present.base(min(needed, present.newest)))
         if base > present.oldest:
             publish(self.path(base, "oldest"), b"")
-        for version in (v for v in present.tables[:-_TABLES] if v != base):
+        kept = _thinned(present.tables, base, present.newest)
+        for version in (v for v in present.tables if v not in kept):
             self._delete(version, "table")  # this first: readers look for tables
             self._delete(version, "snapshot")
         for version in (v for v in present.changes if v <= base):
@@ -150,3 +152,12 @@ class Versions:
             if not self.path(version, "changes").exists():
                 break
         return version
+
+
+def _thinned(tables: list[int], base: int, newest: int) -> set[int]:
+    """The tables that are worth their room: spread evenly, so that the oldest can move on."""
+    span, kept = max(1, (newest - base) // _SPANS), [base]
+    for table in tables:
+        if table >= kept[-1] + span:
+            kept.append(table)
+    return {*kept, *(t for t in tables[-_TABLES:] if t >= base)}

@@ -16,6 +16,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from tamis.engine import Matcher
 from tamis.engine.snapshot import load
+from tamis.engine.table import Subscriptions
 from tamis.errors import InputError
 from tamis.language import Dialect, Limits
 from tamis.logic import Lookups, Semantics
@@ -28,7 +29,7 @@ from tamis.spark.tally import Tally
 from tamis.spark.types import argument, schema_of
 from tamis.spark.worker import Columns, Wanted, Work
 
-Subscriptions = Matcher | DataFrame | str | os.PathLike[str]
+Source = Matcher | Subscriptions | DataFrame | str | os.PathLike[str]
 ERROR = "_error"  # the column with what is wrong with a message
 _RESULT = "__tamis__"  # a column that no result shows
 
@@ -39,6 +40,7 @@ class Options(TypedDict, total=False):
     `schema` is what they are checked against: that of the messages unless another is given, or
     None for no check at all. A Matcher or a snapshot has its own semantics, dialect, schema and
     limits. Of the lookups only mappings and functions that can be pickled reach the workers.
+    `version` names a column for the version of Subscriptions that was used.
 
     `shards` says into how many parts subscriptions are cut, so that a worker need not hold them
     all: 1 for never, None for as many as it takes for `shard_size` subscriptions in each.
@@ -50,21 +52,23 @@ class Options(TypedDict, total=False):
     limits: Limits
     lookups: Lookups
     on_error: Literal["raise", "report"]
+    version: str
     shards: int | None
     shard_size: int
 
 
 def match(
     messages: DataFrame,
-    subscriptions: Subscriptions,
+    subscriptions: Source,
     *,
     column: str = "subscriptions",
     **options: Unpack[Options],
 ) -> DataFrame:
     """The messages with the ids of the subscriptions that each of them matches, as an array.
 
-    `subscriptions` are a Matcher, the path of a saved one, or a frame with `id` and `selector`.
-    They are taken as they are now. With `on_error="report"` bad selectors are left out (see
+    `subscriptions` are a Matcher, the path of a saved one, a frame with `id` and `selector`, or
+    Subscriptions. They are taken as they are now; on a stream, changes of Subscriptions are in
+    force from the next micro-batch on. With `on_error="report"` bad selectors are left out (see
     `problems`), and a message that does not fit gets no array but a reason, in `_error`.
     """
     return Question.of(messages, subscriptions, options).match(column)
@@ -72,7 +76,7 @@ def match(
 
 def counts(
     messages: DataFrame,
-    subscriptions: Subscriptions,
+    subscriptions: Source,
     *,
     column: str = "matches",
     **options: Unpack[Options],
@@ -81,9 +85,7 @@ def counts(
     return Question.of(messages, subscriptions, options).counts(column)
 
 
-def semi(
-    messages: DataFrame, subscriptions: Subscriptions, **options: Unpack[Options]
-) -> DataFrame:
+def semi(messages: DataFrame, subscriptions: Source, **options: Unpack[Options]) -> DataFrame:
     """The messages that match at least one subscription. Takes what `match` takes.
 
     With `on_error="report"` messages that do not fit are kept as well, with the reason.
@@ -93,7 +95,7 @@ def semi(
 
 def deliveries(
     messages: DataFrame,
-    subscriptions: Subscriptions,
+    subscriptions: Source,
     *,
     column: str = "subscription",
     **options: Unpack[Options],
@@ -107,9 +109,11 @@ def deliveries(
 
 
 def problems(
-    messages: DataFrame, subscriptions: DataFrame, **options: Unpack[Options]
+    messages: DataFrame, subscriptions: DataFrame | Subscriptions, **options: Unpack[Options]
 ) -> DataFrame:
     """The bad rows of a table of subscriptions: `id`, `selector`, and the `reason`."""
+    if isinstance(subscriptions, Subscriptions):
+        return messages.sparkSession.createDataFrame(subscriptions.problems())
     table = Table.read(subscriptions)
     table.add_to(_matcher(messages, options), report=True)
     return messages.sparkSession.createDataFrame(table.problems())
@@ -131,11 +135,16 @@ class Question:
     sharding: Sharding | None = None  # where the subscriptions are, when not in the matcher
 
     @classmethod
-    def of(cls, messages: DataFrame, subscriptions: Subscriptions, options: Options) -> Question:
+    def of(cls, messages: DataFrame, subscriptions: Source, options: Options) -> Question:
         on_error = options.get("on_error", "raise")
         if on_error not in ("raise", "report"):
             raise InputError(f"on_error is 'raise' or 'report', not {on_error!r}")
         report = on_error == "report"
+        if isinstance(subscriptions, Subscriptions):
+            from tamis.spark.live import question  # it asks questions of its own kind
+
+            return question(messages, subscriptions, options)
+        _refuse_version(options)
         policy = Policy(options.get("shards"), options.get("shard_size", SHARD_SIZE))
         if isinstance(subscriptions, Matcher):
             _refuse(options, "semantics", "dialect", "schema", "limits", "lookups")
@@ -254,6 +263,11 @@ def _refuse(options: Options, *names: str) -> None:
     for name in names:
         if name in options:
             raise InputError(f"{name} is for tables of subscriptions: a matcher has its own")
+
+
+def _refuse_version(options: Options) -> None:
+    if "version" in options:
+        raise InputError("version is for Subscriptions: only they have versions")
 
 
 def _worth_keeping(frame: DataFrame, matches: Column) -> Column:

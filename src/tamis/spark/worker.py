@@ -15,12 +15,13 @@ from tamis.errors import MessageError
 from tamis.logic import Lookups
 from tamis.messages.columnar import typed
 from tamis.messages.table import record_batch, take
+from tamis.spark.pinning import Following, Pinned
 from tamis.spark.shards import Sharded, Shards
 from tamis.spark.shipping import Shipment
 from tamis.spark.tally import Tally
 
 Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
-Sieve: TypeAlias = Matcher | Sharded
+Sieve: TypeAlias = Matcher | Sharded | Pinned
 Wanted = Literal["ids", "count"]
 Mask = npt.NDArray[np.bool_]
 
@@ -38,7 +39,7 @@ class Work:
     With `report`, a row that does not fit gets a reason instead of a result.
     """
 
-    shipment: Shipment | Shards
+    shipment: Shipment | Shards | Following
     names: tuple[str, ...]
     wanted: Wanted
     report: bool
@@ -102,7 +103,11 @@ class Work:
             return None, ids
         if self.tally is not None:
             self.tally.add(matches.counts, len(bad), matches)
-        return self._reported(lists(matches, good), bad), ids
+        return self._reported(lists(self._named(matcher, matches), good), bad), ids
+
+    def _named(self, matcher: Any, matches: Matches) -> Matches:
+        """The matches with what is handed back in place of ids."""
+        return matches
 
     def _reported(self, result: pa.Array, bad: dict[int, str]) -> pa.Array:
         if not self.report:
