@@ -52,12 +52,47 @@ def test_bad_subscriptions_can_be_reported_and_the_others_added() -> None:
     assert matcher.match({"x": 1}) == ["a"]
 
 
-def test_mixed_ids_come_back_as_given_from_single_matches() -> None:
+def test_mixed_ids_come_back_as_given(tmp_path: Path) -> None:
     matcher = Matcher()
     matcher.add(1, "x = 1")
     matcher.add("one", "x = 1")
-    assert matcher.match({"x": 1}) == [1, "one"]
-    assert matcher.match_many([{"x": 1}]).to_pylist() == [["1", "one"]]
+    matcher.save(tmp_path / "mixed")
+    table = pa.table({"x": [1, 2, 1]})
+    for known in (matcher, Matcher.load(tmp_path / "mixed")):
+        assert known.match({"x": 1}) == [1, "one"]
+        assert known.match_many([{"x": 1}]).to_pylist() == [[1, "one"]]
+        assert known.match_batch(table).to_pylist() == [[1, "one"], [], [1, "one"]]
+        assert known.match_batch(table).ids.to_pylist() == ["1", "one", "1", "one"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, "1"), ("1", 1), (-7, "-7"), ("0", 0)])
+def test_ids_that_look_the_same_are_refused(first: str | int, second: str | int) -> None:
+    matcher = Matcher()
+    matcher.add(first, "x = 1")
+    for change in (matcher.add, matcher.replace):
+        with pytest.raises(SubscriptionError, match="would look the same"):
+            change(second, "x = 1")
+    with pytest.raises(SubscriptionError, match="would look the same"):
+        matcher.add_many([("a", "x = 1"), (second, "x = 1")])
+    assert list(matcher) == [first]
+    matcher.remove(first)
+    matcher.add(second, "x = 1")
+    assert matcher.match_many([{"x": 1}]).to_pylist() == [[second]]
+
+
+def test_ids_that_only_look_alike_are_two() -> None:
+    matcher = Matcher()
+    ids = [1, "01", "+1", "1.0", " 1", "-0", 0, "9223372036854775808", "\u0661", "1_0", 10]
+    matcher.add_many((id, "x = 1") for id in ids)
+    assert matcher.match({"x": 1}) == ids
+    assert matcher.match_many([{"x": 1}]).to_pylist() == [ids]
+
+
+def test_an_id_that_no_output_can_hold_is_refused() -> None:
+    matcher = Matcher()
+    with pytest.raises(SubscriptionError, match="surrogate"):
+        matcher.add("\ud800", "x = 1")
+    assert matcher.match_many([{"x": 1}]).to_pylist() == [[]]
 
 
 def test_an_empty_matcher_and_an_empty_table() -> None:

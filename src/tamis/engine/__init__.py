@@ -1,6 +1,7 @@
 """Subscriptions in, matches out."""
 
-from tamis.engine.matcher import Id, Matcher
+from tamis.engine.ids import Id
+from tamis.engine.matcher import Matcher
 from tamis.engine.matches import Matches
 
 __all__ = ["Id", "Matcher", "Matches"]

@@ -96,6 +96,7 @@ def _fill(matcher: Matcher, arrays: Arrays) -> None:
     inside: Any = matcher  # these do what the matcher does with a list and a dict
     inside._ids, inside._texts, inside._slots = Growing(ids), Growing(texts), Slots(ids, alive)
     inside._known_names = ids.names()
+    inside._given = inside._ids if len(ids.whole) else None
     inside._intake.vocabulary, inside._intake.templates = vocabulary, templates
     inside._folding.state = state
 

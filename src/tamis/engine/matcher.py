@@ -12,6 +12,7 @@ import numpy as np
 
 from tamis.engine.batch import Messages, from_mappings, from_table
 from tamis.engine.folding import Folding
+from tamis.engine.ids import Id, check_id, twin
 from tamis.engine.implications import Implications, Statistics
 from tamis.engine.intake import Dialect, Intake
 from tamis.engine.layout import I8, U8
@@ -23,12 +24,11 @@ from tamis.errors import SelectorError, SnapshotError, SubscriptionError, TamisE
 from tamis.language import Limits
 from tamis.language.tree import Condition
 from tamis.logic import Explanation, Lookups, Semantics, explain, finder, value
-from tamis.schema import INT_MAX, INT_MIN, Schema
+from tamis.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Id = str | int
 Engine = Literal["diagram", "implication"]
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
 Result = TypeVar("Result")
@@ -66,6 +66,7 @@ class Matcher:
             vocabulary, templates = self._intake.vocabulary, self._intake.templates
             self._folding = self.implications = Implications(vocabulary, templates)
         self._known_names: pa.Array | None = None
+        self._given: Sequence[Id] | None = None  # the ids, where there are integers and strings
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -104,8 +105,9 @@ class Matcher:
 
     def replace(self, id: Id, selector: str) -> None:
         """Give the subscription another selector (or add it); it moves to the end of the order."""
-        _check_id(id)
+        check_id(id)
         with self._folding.lock:
+            self._refuse_twin(id, {})
             template, keys = self._intake.read(selector)
             sizes = array("q", [len(keys)])
             old = self._slots.get(id, -1)
@@ -125,11 +127,12 @@ class Matcher:
         with self._folding.lock:
             for id, selector in _pairs(subscriptions):
                 try:
-                    _check_id(id)
+                    check_id(id)
                     if id in self._slots or id in ids:
                         raise SubscriptionError(
                             f"there is a subscription {id!r} already: remove or replace it"
                         )
+                    self._refuse_twin(id, ids)
                     template, own = self._intake.read(selector)
                 except (SelectorError, SubscriptionError) as error:
                     if on_error is None:
@@ -153,6 +156,15 @@ class Matcher:
     def settle(self) -> None:
         """Wait for the background: afterwards matching is as fast as it gets."""
         self._folding.settle()
+
+    def _refuse_twin(self, id: Id, more: Mapping[Id, str]) -> None:
+        """1 and "1" would be one and the same in Arrow, where ids of both types are texts."""
+        other = twin(id)
+        if other is not None and (other in self._slots or other in more):
+            raise SubscriptionError(
+                f"there is a subscription {other!r}, and {id!r} would look the same in Arrow: "
+                "choose another id, or give all of one type"
+            )
 
     def _append(
         self,
@@ -239,7 +251,9 @@ class Matcher:
     def match_many(self, messages: Sequence[Mapping[str, object]]) -> Matches:
         """Like `match_batch`, of Python mappings."""
         batch = from_mappings(messages, self.semantics, self.schema)
-        return Matches(*self._folding.state.matched(batch, self.lookups), self._names())
+        found = self._folding.state.matched(batch, self.lookups)
+        names = self._names()
+        return Matches(*found, names, self._given)
 
     def match_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> Matches:
         """The ids that each row matches. `threads` share the rows."""
@@ -248,7 +262,8 @@ class Matcher:
         for own, _ in parts:
             offsets.append(own[1:] + offsets[-1][-1])
         slots = [own for _, own in parts] or [np.empty(0, np.int32)]
-        return Matches(np.concatenate(offsets), np.concatenate(slots), self._names())
+        names = self._names()
+        return Matches(np.concatenate(offsets), np.concatenate(slots), names, self._given)
 
     def count_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> I8:
         """How many subscriptions each row matches, without naming them."""
@@ -322,7 +337,10 @@ class Matcher:
             try:
                 known = pa.array(ids, pa.int64())
             except (pa.ArrowInvalid, pa.ArrowTypeError):
-                known = pa.array([str(i) for i in ids], pa.string())
+                texts = [str(i) for i in ids]
+                known = pa.array(texts, pa.string())
+                if any(text is not id for text, id in zip(texts, ids, strict=False)):
+                    self._given = ids  # integers among them
             self._known_names = known
         return known
 
@@ -338,10 +356,3 @@ def _pairs(
             raise SubscriptionError(f"the table has no column {name!r}: it needs id and selector")
     columns = (table.column(name).to_pylist() for name in ("id", "selector"))
     return zip(*columns, strict=True)
-
-
-def _check_id(id: object) -> None:
-    if not isinstance(id, str | int) or isinstance(id, bool):
-        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
-    if isinstance(id, int) and not INT_MIN <= id <= INT_MAX:
-        raise SubscriptionError(f"id {id} does not fit into 64 bits")

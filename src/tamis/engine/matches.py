@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +18,14 @@ if TYPE_CHECKING:
 class Matches:
     """Row i matched the subscriptions `ids[offsets[i]:offsets[i + 1]]`, in the order of adding.
 
-    `slots` number subscriptions in the order of adding; `names` are the ids of all slots.
+    `slots` number subscriptions in the order of adding; `names` are the ids of all slots. Where
+    some ids are integers and some strings, all of `names` are strings, and `given` are the ids.
     """
 
     offsets: npt.NDArray[np.int64]
     slots: npt.NDArray[np.int32]
     names: pa.Array
+    given: Sequence[str | int] | None = None
 
     @property
     def ids(self) -> pa.Array:
@@ -45,4 +49,8 @@ class Matches:
         return pa.LargeListArray.from_arrays(pa.array(self.offsets), self.ids)
 
     def to_pylist(self) -> list[list[Any]]:
+        """The ids of each row, as they were given."""
+        if self.given is not None:
+            ids = [self.given[slot] for slot in self.slots.tolist()]
+            return [ids[a:b] for a, b in pairwise(self.offsets.tolist())]
         return self.to_arrow().to_pylist()  # type: ignore[no-any-return]

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram.questions import AMONG
+from tamis.engine.ids import Id
 from tamis.engine.intake import Intake
 from tamis.engine.layout import I4, I8
-from tamis.engine.matcher import Id, Matcher, OnError
+from tamis.engine.matcher import Matcher, OnError
 from tamis.errors import SelectorError, SubscriptionError
 from tamis.language.tree import Attribute
 from tamis.logic import Family, Kind

@@ -121,7 +121,9 @@ def _quiet(forest: Forest, subscriptions: I8, tests: I4) -> npt.NDArray[np.bool_
     trees, variables = forest.trees, forest.atoms.variables
     atoms = len(variables.group)
     low = trees.low[trees.root[subscriptions]]
-    quiet = (forest.atoms.kind == Kind.MEMBER) & (variables.low < variables.high)
+    quiet: npt.NDArray[np.bool_] = (forest.atoms.kind == Kind.MEMBER) & (
+        variables.low < variables.high
+    )
     quiet[tests[(trees.test[low] < atoms) | (trees.low[low] == 1)]] = False
     return quiet
 

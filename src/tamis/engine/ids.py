@@ -1,0 +1,29 @@
+"""Ids of subscriptions: strings or 64-bit integers, as given."""
+
+from __future__ import annotations
+
+from tamis.errors import SubscriptionError
+from tamis.schema import INT_MAX, INT_MIN
+
+Id = str | int
+
+
+def check_id(id: object) -> None:
+    if not isinstance(id, str | int) or isinstance(id, bool):
+        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
+    if isinstance(id, int):
+        if not INT_MIN <= id <= INT_MAX:
+            raise SubscriptionError(f"id {id} does not fit into 64 bits")
+    elif not id.isascii() and any("\ud800" <= c <= "\udfff" for c in id):
+        raise SubscriptionError(f"id {id!r} holds half of a surrogate pair: no output can hold it")
+
+
+def twin(id: Id) -> Id | None:
+    """The id of the other type that has the same text, if there is one."""
+    if isinstance(id, int):
+        return str(id)
+    digits = id[1:] if id[:1] == "-" else id
+    if len(digits) > 19 or not digits.isdecimal() or not digits.isascii():
+        return None
+    number = int(id)
+    return number if str(number) == id and INT_MIN <= number <= INT_MAX else None
