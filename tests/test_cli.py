@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tamis.cli import app, main
+from tamis.cli.job_options import pairs
 
 ROOT = Path(__file__).parent.parent
 ALICE = "price < 1500 AND company CONTAINS 'IBM'"
@@ -60,6 +61,15 @@ def run(capfd):
         return code, out, err
 
     return call
+
+
+def options_of(command):
+    return {
+        name
+        for argument in app[command].assemble_argument_collection()
+        for name in argument.names
+        if name.startswith("--")
+    }
 
 
 def found(out):
@@ -476,31 +486,113 @@ def test_draw_says_what_is_wrong(run, arguments, complaint):
     assert complaint in err
 
 
+# --- run: its options and its job file (what it does is in tests/spark/test_run.py) ---------
+
+VALUES = {
+    "result": "semi",
+    "semantics": "strict",
+    "on-error": "raise",
+    "dialect": "jms",
+    "trigger": "5",
+}
+
+
+def given(*arguments):
+    """What `tamis run` understands."""
+    _, bound, *_ = app.parse_args(["run", *arguments], exit_on_error=False, print_error=False)
+    return {name: value for name, value in bound.arguments.items() if name != "job"}
+
+
+def run_options():
+    """Each option with a value: as on the command line, and as in a job file."""
+    for name in sorted(options_of("run")):
+        bare = name.removeprefix("--")
+        if bare.startswith("no-"):
+            continue
+        if bare == "stream":
+            yield bare, [name], "true"
+        elif bare.endswith(("-option", "setting")):
+            yield bare, [f"{name}=a.b=1", f"{name}=c=x=y"], '{a.b = 1, c = "x=y"}'
+        elif bare == "messages-select":
+            yield bare, [f"{name}=n + 1 AS m", f"{name}=-n"], '["n + 1 AS m", "-n"]'
+        elif bare.startswith(("limit-", "shard")):
+            yield bare, [f"{name}=7"], "7"
+        else:
+            yield bare, [f"{name}={VALUES.get(bare, '-x')}"], f'"{VALUES.get(bare, "-x")}"'
+
+
+RUN_OPTIONS = list(run_options())
+
+
+@pytest.mark.parametrize(("name", "flags", "toml"), RUN_OPTIONS, ids=[o[0] for o in RUN_OPTIONS])
+def test_a_job_file_knows_every_option_of_run(tmp_path, name, flags, toml):
+    job = tmp_path / "job.toml"
+    job.write_text(f"{name} = {toml}\n")
+    assert given(str(job)) == given(*flags)
+    assert given(*flags) != given()
+
+
+def test_the_command_line_wins_over_the_job_file(tmp_path):
+    job = tmp_path / "job.toml"
+    job.write_text(
+        'messages = "a"\nstream = true\nresult = "semi"\nlimit-depth = 9\nmessages-select = ["n"]\n'
+        "[setting]\nspark.a = 1\nspark.b = 2\n"
+    )
+    said = ["--messages", "b", "--no-stream", "--result", "match", "--setting", "spark.a=3"]
+    found = given(str(job), *said, "--messages-select", "m")
+    assert found["messages"].messages_select == ("m",)
+    assert found["messages"].messages == "b"
+    assert found["streaming"].stream is False
+    assert found["result"] == "match"
+    assert found["language"].limit_depth == 9
+    assert pairs("setting", found["cluster"].setting) == {"spark.a": "3", "spark.b": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("mesages = 'x'", "there is no option mesages; did you mean messages?"),
+        ("output_mode = 'append'", "there is no option output_mode; did you mean output-mode?"),
+        ("zzz = 1", "there is no option zzz\n"),
+        ("job = 'x'", "there is no option job"),
+        ("messages = ", "job.toml: "),
+        ("messages = 1979-05-27", "messages must be text"),
+        ("messages = [[1]]", "messages must be text"),
+        ("result = 'all'", "all"),
+        ("shards = 0", "--shards"),
+        ("", "--messages is missing"),
+        ("messages = 'm'", "--subscriptions is missing"),
+        ("messages = 'm'\nsubscriptions = 's'", "--output is missing"),
+    ],
+)
+def test_a_bad_job_file_is_refused_with_exit_code_2(run, tmp_path, text, what):
+    job = tmp_path / "job.toml"
+    job.write_text(text)
+    code, out, err = run("run", str(job))
+    assert (code, out) == (2, "")
+    assert what in err
+    assert "Traceback" not in err
+
+
+def test_a_job_file_that_is_not_there_is_told(run):
+    assert run("run", "gone.toml") == (2, "", "gone.toml: No such file or directory\n")
+
+
 # --- the documentation ---------------------------------------------------------
-
-
-def options_of(command):
-    return {
-        name
-        for argument in app[command].assemble_argument_collection()
-        for name in argument.names
-        if name.startswith("--")
-    }
 
 
 def test_every_option_is_documented():
     text = (ROOT / "docs" / "commands.md").read_text()
     sections = dict(re.findall(r"^## `tamis (\w+)[^\n]*\n(.*?)(?=^## |\Z)", text, re.M | re.S))
     commands = [name for name in app if not name.startswith("-")]
-    assert sorted(sections) == sorted(commands) == ["check", "draw", "explain", "match"]
+    assert sorted(sections) == sorted(commands) == ["check", "draw", "explain", "match", "run"]
     shared = re.search(r"^## Options of all commands\n(.*?)(?=^## |\Z)", text, re.M | re.S)[1]
     for command in commands:
         options = options_of(command)
         assert len(options) > 5
         documented = set(re.findall(r"`(--[a-z-]+)", sections[command] + shared))
         assert options <= documented, command
-    everything = set().union(*map(options_of, commands), {"--help", "--version"})
-    assert set(re.findall(r"`(--[a-z-]+)", text)) <= everything
+        assert documented <= options | {"--help", "--version"}, command
 
 
 def test_the_examples_in_the_documentation_are_true(run, tmp_path, monkeypatch):

@@ -2,68 +2,76 @@
 
 from __future__ import annotations
 
-import json
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 
 from tamis import Matcher
 
 FLIGHTS = Path(__file__).parents[1] / "examples" / "flights"
-SUBSCRIPTIONS = [
-    json.loads(line)
-    for line in (FLIGHTS / "subscriptions.jsonl").read_text(encoding="utf-8").splitlines()
-]
-
-
-def test_subscriptions_are_what_the_script_makes():
-    script = runpy.run_path(str(FLIGHTS / "make_subscriptions.py"))
-    assert script["subscriptions"]() == SUBSCRIPTIONS
-    assert len({s["id"] for s in SUBSCRIPTIONS}) == len(SUBSCRIPTIONS) == 300
-
-
-def test_sample_is_small():
-    assert (FLIGHTS / "flights.parquet").stat().st_size < 1_000_000
-
-
-def test_report_counts_subscriptions_messages_and_deliveries():
-    report = runpy.run_path(str(FLIGHTS / "report.py"))["report"]
-    selectors = {"late-1": "x = 1", "late-2": "y = 2", "far-3": "z = 3"}
-    matches = [{"subscriptions": ["late-1", "late-2"]}, {"subscriptions": ["late-2"]}]
-    assert list(report(selectors, matches)) == [
-        "3 subscriptions, 2 of them matched something",
-        "2 flights were of interest to someone, 3 deliveries in all",
-        "the busiest subscription of each kind:",
-        "       2  late-2           y = 2",
-    ]
+make = runpy.run_path(str(FLIGHTS / "subscriptions.py"))["subscriptions"]
 
 
 @pytest.fixture(scope="module")
-def some_flights():
-    return pq.read_table(FLIGHTS / "flights.parquet").take(list(range(0, 19_811, 10)))
+def subscriptions():
+    return make()
 
 
-def test_matches_are_those_of_duckdb(some_flights):
+def test_subscriptions_are_many_different_and_always_the_same(subscriptions):
+    assert len(subscriptions) == 20_000
+    assert len({s["id"] for s in subscriptions}) == 20_000
+    assert len({s["selector"] for s in subscriptions}) == 20_000
+    assert make() == subscriptions
+    assert make(10) == subscriptions[:10]
+
+
+def test_the_script_writes_them_as_json_lines(tmp_path, subscriptions):
+    target = tmp_path / "new" / "s.jsonl"
+    subprocess.run([sys.executable, FLIGHTS / "subscriptions.py", target], check=True)
+    assert pyarrow.json.read_json(target).to_pylist() == subscriptions
+
+
+def test_the_selectors_say_all_sorts_of_things(subscriptions):
+    text = " ".join(s["selector"] for s in subscriptions)
+    for word in ("LIKE", "STARTS WITH", "ENDS WITH", "CONTAINS", "IS NULL", "IS NOT NULL", "OR",
+                 "NOT", "IN", "NOT IN", "BETWEEN", "TIMESTAMP", "-", "/", "*"):  # fmt: skip
+        assert f" {word} " in text, word
+
+
+def test_sample_is_small():
+    assert (FLIGHTS / "flights.parquet").stat().st_size < 2_000_000
+
+
+def test_matches_are_those_of_duckdb(subscriptions):
+    flights = pq.read_table(FLIGHTS / "flights.parquet").take(list(range(0, 112_259, 40)))
+    asked = subscriptions[::50]
     matcher = Matcher()
-    matcher.add_many((s["id"], s["selector"]) for s in SUBSCRIPTIONS)
-    found = {s["id"]: set() for s in SUBSCRIPTIONS}
-    for row, ids in enumerate(matcher.match_batch(some_flights).to_pylist()):
+    matcher.add_many((s["id"], s["selector"]) for s in asked)
+    found = {s["id"]: set() for s in asked}
+    for row, ids in enumerate(matcher.match_batch(flights).to_pylist()):
         for id in ids:
             found[id].add(row)
     with duckdb.connect() as database:
-        numbers = [list(range(some_flights.num_rows))]
-        database.register("flights", some_flights.append_column("row", numbers))
-        expected = {s["id"]: _rows_of_duckdb(s["selector"], database) for s in SUBSCRIPTIONS}
+        numbers = [list(range(flights.num_rows))]
+        database.register("flights", flights.append_column("row", numbers))
+        expected = {s["id"]: _rows_of_duckdb(s["selector"], database) for s in asked}
     assert found == expected
     assert sum(map(bool, found.values())) > 100
 
 
 def _rows_of_duckdb(selector: str, database: duckdb.DuckDBPyConnection) -> set[int]:
-    where = re.sub(r"(\w+) STARTS WITH '(\w+)'", r"starts_with(\1, '\2')", selector)
-    where = re.sub(r"(\w+) ENDS WITH '(\w+)'", r"ends_with(\1, '\2')", where)
-    rows = database.execute(f"SELECT row FROM flights WHERE {where}").fetchall()
+    for words, function in (
+        ("STARTS WITH", "starts_with"),
+        ("ENDS WITH", "ends_with"),
+        ("CONTAINS", "contains"),
+    ):
+        selector = re.sub(rf"(\w+) {words} '(\w+)'", rf"{function}(\1, '\2')", selector)
+    rows = database.execute(f"SELECT row FROM flights WHERE {selector}").fetchall()
     return {row for (row,) in rows}

@@ -16,6 +16,7 @@ from cyclopts.validators import Number
 
 from tamis import __version__
 from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
+from tamis.cli.run import from_job_file, run
 from tamis.errors import InputError, SelectorError, TamisError
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ app = App(
     version=__version__,
     help="Sieve messages through standing queries.",
     suppress_keyboard_interrupt=False,
+    config=from_job_file,
 )
+app.command(run)
 Word = Annotated[str, Parameter(allow_leading_hyphen=True)]  # "-" or "-1 < price"
 
 

@@ -16,20 +16,21 @@ from pyspark.sql import SparkSession
 from tamis.engine import Matches
 
 Task: TypeAlias = tuple[int, int]  # a micro-batch (-1 where there is none) and its partition
+Counts: TypeAlias = npt.NDArray[np.int64]
+TICKS = 4  # of a second
 _BATCH = "streaming.sql.batchId"
 
 
 @dataclass(slots=True)
 class Part:
-    """What one task has done. `seconds` are rows by the second in which they were matched."""
+    """What one task has done. `pace` are its rows by the tick of time when they were matched."""
 
     rows: int = 0
     matched: int = 0
     matches: int = 0
     bad: int = 0
-    seconds: dict[int, int] = field(default_factory=dict)
-    ids: pa.Array | None = None
-    counts: npt.NDArray[np.int64] | None = None
+    pace: dict[int, float] = field(default_factory=dict)
+    found: list[tuple[pa.Array, Counts]] = field(default_factory=list)  # ids, matches of each
 
 
 class Tasks(AccumulatorParam[dict[Task, Part]]):
@@ -56,31 +57,50 @@ class Tally:
         self.named = named
         self._told: Any = spark.sparkContext.accumulator({}, Tasks())
         self._part = Part()
-        self._counts: npt.NDArray[np.int64] | None = None
+        self._since = 0.0
+        self._counts: Counts = np.zeros(0, np.int64)
         self._names: pa.Array | None = None
 
     # --- on a worker, where each task has a copy of its own ---
 
-    def add(self, counts: npt.NDArray[np.int64], bad: int, matches: Matches | None) -> None:
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._since = time.time()  # a copy comes to life where its task begins
+
+    def add(self, counts: Counts, bad: int, matches: Matches | None) -> None:
         """A batch is done: for its good rows how many subscriptions each has matched."""
-        part, now = self._part, int(time.time())
+        part = self._part
         part.rows += len(counts) + bad
         part.matched += int(np.count_nonzero(counts))
         part.matches += int(counts.sum())
         part.bad += bad
-        part.seconds[now] = part.seconds.get(now, 0) + len(counts) + bad
+        self._pace(len(counts) + bad)
         if self.named and matches is not None:
-            found = np.bincount(matches.slots, minlength=len(matches.names))
-            self._counts = found if self._counts is None else self._counts + found
-            self._names = matches.names
+            self._count(matches)
+
+    def _pace(self, rows: int) -> None:
+        """Spread the rows evenly over the time since the last batch."""
+        first, last = int(self._since * TICKS), int(time.time() * TICKS)
+        self._since = time.time()
+        for tick in range(first, last + 1):
+            part = rows / (last + 1 - first)
+            self._part.pace[tick] = self._part.pace.get(tick, 0.0) + part
+
+    def _count(self, matches: Matches) -> None:
+        if self._names is None or not self._names.equals(matches.names):
+            self._flush()  # other subscriptions from here on
+            self._names, self._counts = matches.names, np.zeros(len(matches.names), np.int64)
+        self._counts += np.bincount(matches.slots, minlength=len(self._counts))
+
+    def _flush(self) -> None:
+        if self._names is not None:
+            slots = np.flatnonzero(self._counts)
+            self._part.found.append((self._names.take(pa.array(slots)), self._counts[slots]))
 
     def end(self) -> None:
         """The task is done."""
-        part = self._part
-        if self._counts is not None and self._names is not None:
-            slots = np.flatnonzero(self._counts)
-            part.ids, part.counts = self._names.take(pa.array(slots)), self._counts[slots]
-        self._told.add({_task(): part})
+        self._flush()
+        self._told.add({_task(): self._part})
 
     # --- on the driver ---
 

@@ -1,0 +1,198 @@
+"""`tamis run`: a job on Spark, from options or from one TOML file."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from cyclopts import App, ArgumentCollection, Token
+
+from tamis.cli import jobfile
+from tamis.cli.job_options import (
+    CLUSTER,
+    MESSAGES,
+    OUTPUT,
+    RULES,
+    STREAMING,
+    Cluster,
+    Messages,
+    Output,
+    Rules,
+    Streaming,
+    need,
+    options_of,
+    pairs,
+    stream_of,
+    told,
+)
+from tamis.cli.options import STANDARD, Language, Semantics
+from tamis.errors import InputError, TamisError
+
+if TYPE_CHECKING:
+    from tamis.spark.job import Job
+    from tamis.spark.running import Running, Tell
+
+SHOWN = 20  # bad selectors that are told in full
+
+
+def run(
+    job: str | None = None,
+    /,
+    *,
+    messages: Messages = MESSAGES,
+    subscriptions: Rules = RULES,
+    output: Output = OUTPUT,
+    result: Literal["match", "counts", "semi", "deliveries"] = "match",
+    semantics: Semantics = "sql",
+    on_error: Literal["report", "raise"] = "report",
+    streaming: Streaming = STREAMING,
+    cluster: Cluster = CLUSTER,
+    language: Language = STANDARD,
+) -> None:
+    """Match messages on Spark, a batch or a stream.
+
+    Parameters
+    ----------
+    job
+        A TOML file with the options, under the same names; what is given here wins.
+    result
+        Ids for each message, their number, only the messages that match, or a row for each match.
+    semantics
+        What undefined attributes mean.
+    on_error
+        Put what is bad aside, or stop at the first.
+    """
+    need(messages, subscriptions, output)
+    spark = _spark()
+    options = options_of(semantics, on_error, language, subscriptions, output)
+    made: Job = spark.Job(
+        messages=spark.Source(
+            messages.messages,
+            messages.messages_format,
+            pairs("messages-option", messages.messages_option),
+            messages.messages_schema,
+            messages.messages_select,
+        ),
+        subscriptions=spark.Source(
+            subscriptions.subscriptions,
+            subscriptions.subscriptions_format,
+            pairs("subscriptions-option", subscriptions.subscriptions_option),
+        ),
+        output=spark.Sink(
+            output.output,
+            output.output_format,
+            pairs("output-option", output.output_option),
+            output.output_mode,
+        ),
+        result=result,
+        column=output.column,
+        options=options,
+        stream=stream_of(streaming),
+        named=output.report is not None,
+    )
+    given = told(messages, subscriptions, output, streaming, cluster)
+    _do(made, cluster, output, [("result", result), ("semantics", semantics), *given])
+
+
+def _do(job: Job, cluster: Cluster, output: Output, given: Sequence[tuple[str, str]]) -> None:
+    from tamis.cli.summary import job_progress, print_summary
+    from tamis.spark.opening import opened
+    from tamis.spark.running import Running
+
+    with (
+        job_progress() as (say, tell),
+        opened(cluster.master, pairs("setting", cluster.setting)) as spark,
+    ):
+        say("reading the subscriptions")
+        running = Running.prepare(job, spark)
+        refused = running.problems()
+        _tell_problems(refused, output.problems)
+        say("matching")
+        stopped = _stopped(running, tell)
+        if output.report is not None:
+            _write(output.report, _page(running, given, refused))
+    print_summary(running, refused, [("output", output.output), ("report", output.report)])
+    if stopped:
+        raise KeyboardInterrupt
+
+
+def _stopped(running: Running, tell: Tell) -> bool:
+    """Run it; whether it was a stream that someone stopped, which is the usual end of one."""
+    try:
+        running.run(tell)
+    except KeyboardInterrupt:
+        if running.job.stream is not None:
+            return True
+        print("stopped: the output is not whole", file=sys.stderr)
+        raise
+    return False
+
+
+def _page(running: Running, given: Sequence[tuple[str, str]], refused: list[Any]) -> str:
+    from tamis.spark.page import page
+    from tamis.spark.report import facts
+
+    return page(facts(running, given, refused))
+
+
+def _spark() -> Any:
+    try:
+        from tamis.spark import job
+    except ModuleNotFoundError as error:
+        if error.name != "pyspark":
+            raise
+        raise TamisError(str(error)) from None
+    return job
+
+
+def _tell_problems(refused: list[dict[str, Any]], path: str | None) -> None:
+    for bad in refused[:SHOWN]:
+        print(f"subscription {bad['id']!r}: {bad['reason']}", file=sys.stderr)
+    if len(refused) > SHOWN:
+        print(f"... and {len(refused) - SHOWN:,} more; {len(refused):,} in all", file=sys.stderr)
+    if path is not None:
+        _write(path, "".join(json.dumps(bad, ensure_ascii=False) + "\n" for bad in refused))
+
+
+def _write(path: str, text: str) -> None:
+    from tamis.cli.output import whole_file
+
+    try:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror}") from None
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8", "replace"))
+
+
+def from_job_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
+    """Give `run` the options of its TOML file, where the command line does not say otherwise."""
+    if commands != ("run",):
+        return
+    known = {name[2:]: found for found in arguments for name in found.names if name[:2] == "--"}
+    first = next(found for found in arguments if found.name == "JOB")
+    if not first.tokens:
+        return
+    path = first.tokens[0].value
+    for name, values in jobfile.options(path, options_in(arguments)).items():
+        found = known[name]
+        if isinstance(values, list):  # those of the command line come last, and win key by key
+            found.tokens[:0] = [_token(path, name, value) for value in values]
+        elif not found.tokens:
+            several = values if isinstance(values, tuple) else (values,)
+            found.tokens += [_token(path, name, value) for value in several]
+
+
+def _token(path: str, name: str, value: str | bool) -> Token:
+    if isinstance(value, bool):
+        return Token(keyword=f"--{name}", source=path, implicit_value=value)
+    return Token(keyword=f"--{name}", value=value, source=path)
+
+
+def options_in(arguments: ArgumentCollection) -> set[str]:
+    """The names of all options, without hyphens and without their negations."""
+    found = (name for one in arguments for name in one.names if name.startswith("--"))
+    return {name[2:] for name in found if not name.startswith("--no-")}

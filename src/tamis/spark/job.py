@@ -1,0 +1,199 @@
+"""A job: where messages and subscriptions come from, what is asked, and where the answer goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, get_args
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tamis.engine.container import MAGIC
+from tamis.engine.table import Subscriptions
+from tamis.errors import InputError
+from tamis.spark.matching import Options
+
+Result = Literal["match", "counts", "semi", "deliveries"]
+COLUMNS: dict[Result, str] = {
+    "match": "subscriptions",
+    "counts": "matches",
+    "semi": "",
+    "deliveries": "subscription",
+}
+TABLE, SNAPSHOT, VERSIONS = "table", "snapshot", "versions"  # formats that are not Spark's
+_FORMATS = {
+    ".parquet": "parquet",
+    ".orc": "orc",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".csv": "csv",
+}
+_FILES = frozenset(_FORMATS.values()) | {"avro", "text", "xml"}
+_PACKED = {".gz", ".bz2", ".zst", ".xz"}
+# What everybody means by CSV: a header, and a quote inside quotes is written twice.
+_CSV = {"header": "true", "escape": '"'}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something that Spark reads. `select` are SQL expressions that make the columns from it."""
+
+    path: str | None = None
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
+    select: tuple[str, ...] = ()
+
+    def messages(self, spark: SparkSession, *, stream: bool) -> DataFrame:
+        defaults = {"inferSchema": str(self.schema is None).lower()} if self.kind == "csv" else {}
+        found = self._load(spark, stream, defaults)
+        return found.selectExpr(*self.select) if self.select else found
+
+    def subscriptions(self, spark: SparkSession) -> DataFrame | Subscriptions | str:
+        """A frame with id and selector, a versioned table, or the path of a snapshot."""
+        if self.kind == SNAPSHOT:
+            return self._place()
+        if self.kind == VERSIONS:
+            if not _is_versioned(Path(self._place())):  # a typing error must not make a new one
+                raise InputError(f"{self.path}: is no folder of Subscriptions")
+            return Subscriptions.open(self._place())
+        # Ids are text in CSV, and a selector in quotes may go over several lines.
+        return self._load(spark, False, {"multiLine": "true"} if self.kind == "csv" else {})
+
+    @property
+    def kind(self) -> str:
+        if self.format is not None:
+            return self.format
+        if self.path is not None and _is_snapshot(Path(self.path)):
+            return SNAPSHOT
+        if self.path is not None and _is_versioned(Path(self.path)):
+            return VERSIONS
+        return format_of(self.path)
+
+    def _load(self, spark: SparkSession, stream: bool, defaults: Mapping[str, str]) -> DataFrame:
+        reader: Any = spark.readStream if stream else spark.read
+        options = {**(_CSV if self.kind == "csv" else {}), **defaults, **self.options}
+        if self.kind == TABLE:
+            return reader.options(**options).table(self._place())  # type: ignore[no-any-return]
+        reader = reader.format(self.kind).options(**options)
+        schema: Any = self.schema
+        if schema is None and stream and self.kind in _FILES:
+            # A stream of files wants to be told its schema; what is there already has it.
+            schema = self._load(spark, False, defaults).schema
+        if schema is not None:
+            reader = reader.schema(schema)
+        return reader.load(self.path) if self.path else reader.load()  # type: ignore[no-any-return]
+
+    def _place(self) -> str:
+        if not self.path:
+            raise InputError(f"format {self.kind} needs a path or a name")
+        return self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """Something that Spark writes. `mode` is that of a batch or of a stream."""
+
+    path: str | None = None
+    format: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    mode: str | None = None
+
+    @property
+    def kind(self) -> str:
+        return self.format or format_of(self.path)
+
+    def write(self, frame: DataFrame) -> None:
+        writer = frame.write.options(**self._options()).mode(self.mode or "error")
+        if self.kind == TABLE:
+            writer.saveAsTable(self.path or "")
+        else:
+            writer.format(self.kind).save(self.path)
+
+    def start(self, frame: DataFrame, every: float | None, checkpoint: str) -> StreamingQuery:
+        """Start a stream; `every` so many seconds, or once over all that is there (None)."""
+        writer = frame.writeStream.options(**self._options()).outputMode(self.mode or "append")
+        writer = writer.option("checkpointLocation", checkpoint)
+        if every is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{round(every * 1000)} milliseconds")
+        if self.kind == TABLE:
+            return writer.toTable(self.path or "")
+        return writer.format(self.kind).start(self.path)
+
+    def _options(self) -> dict[str, str]:
+        return {**(_CSV if self.kind == "csv" else {}), **self.options}
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A job that goes on: where it remembers how far it has come, and how often it looks."""
+
+    checkpoint: str
+    every: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    messages: Source
+    subscriptions: Source
+    output: Sink
+    result: Result = "match"
+    column: str | None = None
+    options: Options = field(default_factory=Options)
+    stream: Stream | None = None
+    named: bool = False  # matches are counted for each subscription, not only in all
+
+    def __post_init__(self) -> None:
+        if self.result not in get_args(Result):
+            raise InputError(f"result is one of {', '.join(get_args(Result))}, not {self.result}")
+        modes = ("append", "update") if self.stream else ("error", "append", "overwrite", "ignore")
+        if self.output.mode not in (None, *modes):
+            what = "stream" if self.stream else "batch"
+            raise InputError(
+                f"a {what} has no output mode {self.output.mode}: choose {', '.join(modes)}"
+            )
+        if self.column and self.result == "semi":
+            raise InputError("semi adds no column")
+
+    def rows(self) -> int | None:
+        """How many messages there are, where that can be told at no cost."""
+        local = self.messages.path and "://" not in self.messages.path
+        if self.stream or not local or self.messages.kind != "parquet":
+            return None
+        return _parquet_rows(Path(str(self.messages.path)))
+
+
+def format_of(path: str | None) -> str:
+    """The format that a name tells; Parquet where it tells nothing."""
+    suffixes = PurePosixPath(path or "").suffixes
+    while suffixes and suffixes[-1] in _PACKED:
+        suffixes.pop()
+    return _FORMATS.get(suffixes[-1].lower() if suffixes else "", "parquet")
+
+
+def _is_snapshot(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def _is_versioned(path: Path) -> bool:
+    return (path / "versions").is_dir() and (path / "settings").is_file()
+
+
+def _parquet_rows(path: Path) -> int | None:
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_metadata
+
+    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    try:
+        return sum(int(read_metadata(file).num_rows) for file in files)
+    except (OSError, ArrowException):
+        return None

@@ -1,0 +1,244 @@
+"""A job under way: started, watched from outside, stopped without leaving half of anything."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from tamis.spark.failures import told_simply
+from tamis.spark.job import COLUMNS, Job
+from tamis.spark.live import LiveQuestion
+from tamis.spark.matching import Question
+from tamis.spark.tally import Part, Tally
+
+_LOOK = 0.25  # seconds between two looks
+_POINTS = 2048  # points of time that are kept; beyond, neighbours are put together
+
+
+@dataclass(slots=True)
+class Totals:
+    """What was done, all parts together."""
+
+    rows: int = 0
+    matched: int = 0
+    matches: int = 0
+    bad: int = 0
+    width: int = 1  # ticks that one point of `pace` stands for
+    pace: dict[int, float] = field(default_factory=dict)
+    counts: pa.Table | None = None  # id, count
+
+    def add(self, parts: Iterable[Part]) -> None:
+        tables = [] if self.counts is None else [self.counts]
+        for part in parts:
+            self.rows += part.rows
+            self.matched += part.matched
+            self.matches += part.matches
+            self.bad += part.bad
+            for tick, rows in part.pace.items():
+                self._point(tick, rows)
+            tables += [pa.table({"id": ids, "count": counts}) for ids, counts in part.found]
+        if len(tables) > (self.counts is not None):
+            self.counts = _summed(tables)
+
+    def _point(self, tick: int, rows: float) -> None:
+        place = tick - tick % self.width
+        self.pace[place] = self.pace.get(place, 0.0) + rows
+        if len(self.pace) > _POINTS:
+            self.width *= 2
+            old, self.pace = self.pace, {}
+            for at, some in old.items():
+                self._point(at, some)
+
+
+def _summed(tables: list[pa.Table]) -> pa.Table:
+    found = pa.concat_tables(tables).group_by("id").aggregate([("count", "sum")])
+    return found.rename_columns({"count_sum": "count"})
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a job has come. What is not known is None."""
+
+    rows: int
+    matches: int
+    of_rows: int | None = None
+    tasks: int | None = None
+    of_tasks: int | None = None
+    batches: int | None = None
+
+
+Tell = Callable[[Progress], None]
+
+
+@dataclass(slots=True)
+class Running:
+    """A job that can be run once."""
+
+    job: Job
+    spark: SparkSession
+    question: Question
+    tally: Tally
+    totals: Totals = field(default_factory=Totals)
+    seconds: float = 0.0
+    batches: int = 0
+
+    @classmethod
+    def prepare(cls, job: Job, spark: SparkSession) -> Running:
+        """Read and compile the subscriptions; nothing is matched yet."""
+        tally = Tally(spark, named=job.named)
+        with told_simply():
+            messages = job.messages.messages(spark, stream=job.stream is not None)
+            subscriptions = job.subscriptions.subscriptions(spark)
+            question = Question.of(messages, subscriptions, job.options)
+        return cls(job, spark, replace(question, tally=tally), tally)
+
+    @property
+    def subscriptions(self) -> int:
+        """How many there are; where they change, how many there are now."""
+        question = self.question
+        if isinstance(question, LiveQuestion):
+            return len(question.subscriptions)
+        if question.table is not None:
+            return int(question.table.rows.num_rows) - len(question.table.bad)
+        return len(question.matcher)
+
+    def problems(self) -> list[dict[str, Any]]:
+        """The subscriptions that were refused: id, selector, reason."""
+        table = self.question.table
+        return [] if table is None else table.problems().to_pylist()
+
+    def frame(self) -> DataFrame:
+        column = self.job.column or COLUMNS[self.job.result]
+        match self.job.result:
+            case "match":
+                return self.question.match(column)
+            case "counts":
+                return self.question.counts(column)
+            case "semi":
+                return self.question.semi()
+            case "deliveries":
+                return self.question.deliveries(column)
+
+    def run(self, tell: Tell) -> None:
+        """Do it all. An interrupt stops the job, waits until it has stopped, and goes on up."""
+        start = time.perf_counter()
+        try:
+            with told_simply():
+                work = _Stream(self) if self.job.stream else _Batch(self)
+                work.run(tell)
+        finally:
+            self.seconds = time.perf_counter() - start
+
+
+class _Batch:
+    """The job in one thread, the looks in another: an interrupt finds this one free to act.
+
+    A call into Java that is interrupted leaves its connection unusable, so this thread makes none
+    until it has to cancel.
+    """
+
+    def __init__(self, running: Running) -> None:
+        self.running, self.context = running, running.spark.sparkContext
+        self.group = f"tamis-{uuid.uuid4().hex}"
+        self.rows = running.job.rows()
+        self.frame = running.frame()
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+
+    def run(self, tell: Tell) -> None:
+        doing = threading.Thread(target=self._do, daemon=True)
+        looking = threading.Thread(target=self._look, args=(tell,), daemon=True)
+        doing.start()
+        looking.start()
+        try:
+            self.done.wait()
+        except KeyboardInterrupt:
+            self.context.cancelJobGroup(self.group)
+            doing.join(20)
+            raise
+        finally:
+            self.done.set()
+            looking.join(5)
+        self.running.totals.add(self.running.tally.parts())
+        if self.error is not None:
+            raise self.error
+
+    def _do(self) -> None:
+        try:
+            self.context.setJobGroup(self.group, "tamis run", interruptOnCancel=True)
+            self.running.job.output.write(self.frame)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.done.set()
+
+    def _look(self, tell: Tell) -> None:
+        while not self.done.wait(_LOOK):
+            parts = self.running.tally.parts()
+            tasks, of_tasks = self._tasks()
+            rows, matches = sum(p.rows for p in parts), sum(p.matches for p in parts)
+            tell(Progress(rows, matches, self.rows, tasks, of_tasks))
+
+    def _tasks(self) -> tuple[int, int]:
+        tracker, found = self.context.statusTracker(), Counter[str]()
+        for number in tracker.getJobIdsForGroup(self.group):
+            job = tracker.getJobInfo(number)
+            for stage in [] if job is None else job.stageIds:
+                if (info := tracker.getStageInfo(stage)) is not None:
+                    found["all"] += info.numTasks
+                    found["done"] += info.numCompletedTasks
+        return found["done"], found["all"]
+
+
+class _Stream:
+    """Only micro-batches that Spark reports as done are counted."""
+
+    def __init__(self, running: Running) -> None:
+        self.running, job = running, running.job
+        assert job.stream is not None
+        self.query = job.output.start(running.frame(), job.stream.every, job.stream.checkpoint)
+        self.seen = -1
+        self.done = threading.Event()
+
+    def run(self, tell: Tell) -> None:
+        looking = threading.Thread(target=self._look, args=(tell,), daemon=True)
+        looking.start()
+        try:
+            self.done.wait()
+        except KeyboardInterrupt:
+            # Comes back when the micro-batch has ended: done, or given up and to be done again.
+            self.query.stop()
+            raise
+        finally:
+            self.done.set()
+            looking.join(5)
+            self._fold()
+        if (error := self.query.exception()) is not None:
+            raise error
+
+    def _look(self, tell: Tell) -> None:
+        try:
+            while not self.done.wait(_LOOK) and self.query.isActive:
+                self._fold()
+                totals = self.running.totals
+                tell(Progress(totals.rows, totals.matches, batches=self.running.batches))
+        finally:
+            self.done.set()
+
+    def _fold(self) -> None:
+        done = [p.batchId for p in self.query.recentProgress if "addBatch" in p.durationMs]
+        news = [batch for batch in done if batch > self.seen]
+        if not news:
+            return
+        self.seen = max(news)
+        self.running.totals.add(self.running.tally.parts(news))
+        self.running.tally.forget(range(self.seen + 1))
+        self.running.batches += len(news)

@@ -1,0 +1,355 @@
+"""`tamis run`: whole jobs, each compared with the matcher in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tamis import Matcher
+from tamis.cli import main
+from tamis.spark import Subscriptions
+from tamis.spark.failures import reason
+from tamis.spark.job import Job, Sink, Source, format_of
+from tamis.spark.running import Totals, _summed
+from tamis.spark.tally import Part, Tasks
+
+ROOT = Path(__file__).parents[2]
+FLIGHTS = ROOT / "examples" / "flights"
+RULES = {"cheap": "price < 10", "ibm": "company = 'IBM'", "none": "price < 0"}
+ROWS = {"company": ["IBM", "Dell", None, "IBM"], "price": [12.5, 3.0, 1.0, None]}
+EXPECTED = [["ibm"], ["cheap"], ["cheap"], ["ibm"]]
+
+
+@pytest.fixture
+def files(spark, tmp_path, monkeypatch):
+    """m.parquet and s.jsonl in the working directory; `spark` is the session that runs use."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table(ROWS), "m.parquet")
+    rules = [{"id": id, "selector": text, "subscriber": id[0]} for id, text in RULES.items()]
+    write_lines("s.jsonl", rules)
+    return tmp_path
+
+
+def write_lines(path, rows):
+    Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture
+def run(capfd):
+    """Runs a job; gives its exit code, the figures of its summary, and its complaints."""
+
+    def call(*arguments, messages="@m.parquet", subscriptions="@s.jsonl", output="@o"):
+        ends = ["--messages", messages, "--subscriptions", subscriptions, "--output", output]
+        # Java does not know of a change of the working directory, so paths for it are made whole.
+        whole = [re.sub("^@", f"{Path.cwd()}/", text) for text in [*ends, *arguments]]
+        code = main(["run", *whole])
+        out, err = capfd.readouterr()
+        return code, dict(re.findall(r"^([a-z][a-z/ -]*?)  +([\d,.]+)$", out, re.M)), err
+
+    return call
+
+
+def written(path="o"):
+    return pq.read_table(path).to_pylist()
+
+
+def figures(found):
+    return [
+        found[name] for name in ("rows", "matched rows", "matches", "bad selectors", "bad rows")
+    ]
+
+
+# --- what comes out --------------------------------------------------------------
+
+
+def test_match_adds_the_ids_and_the_summary_counts_them(files, run):
+    code, found, err = run()
+    assert (code, err) == (0, "")
+    assert [row["subscriptions"] for row in written()] == EXPECTED
+    assert figures(found) == ["4", "4", "4", "0", "0"]
+    assert found["subscriptions"] == "3"
+
+
+def test_the_other_results(files, run):
+    assert run("--result", "counts", "--column", "n")[1]["matches"] == "4"
+    assert [row["n"] for row in written()] == [1, 1, 1, 1]
+    write_lines("s.jsonl", [{"id": "ibm", "selector": "company = 'IBM'", "subscriber": "i"}])
+    _, found, _ = run("--result", "semi", "--output-mode", "overwrite")
+    assert [row["price"] for row in written()] == [12.5, None]
+    assert figures(found) == ["4", "2", "2", "0", "0"]
+    _, found, _ = run("--result", "deliveries", output="@d.parquet")
+    rows = written("d.parquet")
+    assert [(row["subscription"], row["subscriber"]) for row in rows] == [("ibm", "i")] * 2
+    assert figures(found) == ["4", "2", "2", "0", "0"]
+
+
+def test_formats_are_told_by_names_and_options(files, run):
+    Path("m.csv").write_text('company,price\nIBM,12.5\n"D""ell",3\n')
+    Path("s.csv").write_text('id,selector\n1,"company = \'D""ell\' OR\n price > 12"\n2,price < 4\n')
+    options = ["--output-format", "json", "--messages-select", "upper(company) AS company",
+               "--messages-select", "price"]  # fmt: skip
+    assert run(*options, messages="@m.csv", subscriptions="@s.csv")[0] == 0
+    text = "".join(file.read_text() for file in sorted(Path("o").glob("*.json")))
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert lines == [
+        {"company": "IBM", "price": 12.5, "subscriptions": ["1"]},
+        {"company": 'D"ELL', "price": 3.0, "subscriptions": ["2"]},
+    ]
+
+
+def test_tables_of_the_catalog(files, run, spark):
+    spark.createDataFrame([(1,), (5,)], "n int").createOrReplaceTempView("numbers")
+    write_lines("s.jsonl", [{"id": 7, "selector": "n > 3"}])
+    run("--messages-format", "table", messages="numbers")
+    assert [row["subscriptions"] for row in written()] == [[], [7]]
+
+
+def test_a_saved_matcher_and_a_folder_of_subscriptions(files, run):
+    matcher = Matcher()
+    matcher.add_many(RULES.items())
+    matcher.save("saved")
+    code, found, err = run("--report", "r.html", subscriptions="@saved")
+    assert (code, err, found["subscriptions"]) == (0, "", "3")
+    assert [row["subscriptions"] for row in written()] == EXPECTED
+    assert "company = &#x27;IBM&#x27;" in Path("r.html").read_text()
+    table = Subscriptions.open("folder")
+    table.add_many(RULES.items())
+    code, found, err = run("--version-column", "v", subscriptions="@folder", output="@o2")
+    assert (code, err, found["subscriptions"]) == (0, "", "3")
+    assert [row["subscriptions"] for row in written("o2")] == EXPECTED
+    assert {row["v"] for row in written("o2")} == {table.version}
+
+
+def test_shards_and_semantics_are_passed_on(files, run):
+    code, found, _ = run("--shards", "2", "--semantics", "strict", "--report", "r.html")
+    assert (code, found["matches"]) == (0, "4")
+    rows = sorted(written(), key=lambda row: (row["price"] is None, row["price"]))
+    assert [row["subscriptions"] for row in rows] == [["cheap"], ["cheap"], ["ibm"], ["ibm"]]
+
+
+# --- what is bad -----------------------------------------------------------------
+
+
+def test_bad_selectors_and_rows_are_put_aside_and_counted(files, run):
+    bad = [{"id": "bad", "selector": "price >"}, {"id": "cheap", "selector": "price < 10"}]
+    write_lines("s.jsonl", [*bad, {"id": None, "selector": "<script>"}])
+    prices = pa.array(["12.5", "0.1234567890123456789"]).cast(pa.decimal128(25, 19))
+    pq.write_table(pa.table({"price": prices}), "m.parquet")
+    code, found, err = run("--problems", "new/p.jsonl", "--report", "r.html")
+    assert code == 0
+    assert figures(found) == ["2", "0", "0", "2", "1"]
+    assert [row["_error"] is None for row in written()] == [True, False]
+    problems = [json.loads(line) for line in Path("new/p.jsonl").read_text().splitlines()]
+    assert [(bad["id"], bad["selector"]) for bad in problems] == [
+        ("bad", "price >"),
+        (None, "<script>"),
+    ]
+    assert "subscription 'bad': the selector ends too early" in err
+    page = Path("r.html").read_text()
+    assert "2 bad selectors" in page
+    assert "1 bad rows" in page
+    assert "&lt;script&gt;" in page
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--on-error", "raise"], "subscription 'bad': the selector ends too early"),
+        (["messages=@gone.parquet"], "gone.parquet"),
+        (["--messages-format", "nonsense"], "nonsense"),
+        (["--messages-select", "nobody + 1"], "nobody"),
+        (["subscriptions=@m.parquet"], "no column id"),
+        (["--subscriptions-format", "versions"], "is no folder of Subscriptions"),
+        (["output=@taken"], "taken"),
+        (["--output-mode", "update"], "a batch has no output mode update"),
+        (["--stream"], "give --checkpoint"),
+        (["--stream", "--checkpoint", "@c", "--trigger", "soon"], "not soon"),
+        (["--setting", "x"], "KEY=VALUE"),
+        (["--column", "price"], "a column price already"),
+        (["--result", "semi", "--column", "x"], "semi adds no column"),
+        (["--version-column", "v"], "version is for Subscriptions"),
+        (["--report", "m.parquet/r.html"], "cannot write"),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_exit_code_2(files, run, arguments, what):
+    write_lines("s.jsonl", [{"id": "bad", "selector": "price >"}])
+    pq.write_table(pa.table(ROWS), "taken")
+    ends = dict(text.split("=") for text in arguments if text[0] != "-" and "=@" in text)
+    code, found, err = run(*([] if ends else arguments), **ends)
+    assert (code, found) == (2, {})
+    assert what in err
+    assert "Traceback" not in err
+    assert "\tat " not in err
+
+
+def test_a_bad_row_stops_the_job_where_that_is_asked_for(files, run):
+    write_lines("s.jsonl", [{"id": 1, "selector": "company = 'IBM' AND price > 1"}])
+    code, _, err = run("--on-error", "raise", "--semantics", "total")
+    assert code == 2
+    assert err.startswith("a message does not fit: the message does not define ")
+    assert not Path("o/_SUCCESS").exists()
+
+
+def test_reasons_are_cut_out_of_stacks():
+    stack = (
+        'x\nTraceback:\n  File "y"\ntamis.errors.MessageError: row 3\n  hint\n\n\tat org.apache.x'
+    )
+    assert reason(stack) == "row 3\n  hint"
+    assert reason("[NO] not there.\n\nJVM stacktrace:\nx") == "[NO] not there."
+
+
+# --- streams ---------------------------------------------------------------------
+
+
+def test_a_stream_goes_on_from_its_checkpoint(files, run):
+    Path("in").mkdir()
+    pq.write_table(pa.table(ROWS), "in/1.parquet")
+    options = ["--stream", "--checkpoint", "@c", "--report", "r.html"]
+    code, found, err = run(*options, messages="@in")
+    assert (code, err) == (0, "")
+    assert figures(found) == ["4", "4", "4", "0", "0"]
+    assert found["micro-batches"] == "1"
+    pq.write_table(pa.table({"company": ["Dell"], "price": [5.0]}), "in/2.parquet")
+    _, found, _ = run(*options, messages="@in")
+    assert figures(found) == ["1", "1", "1", "0", "0"]
+    assert sorted(row["subscriptions"] for row in written()) == sorted([*EXPECTED, ["cheap"]])
+
+
+def test_an_interrupted_stream_tells_what_it_did_and_goes_on_later(files, run, monkeypatch):
+    Path("in").mkdir()
+    pq.write_table(pa.table(ROWS), "in/1.parquet")
+    options = ["--stream", "--checkpoint", "@c", "--trigger", "0.2"]
+    with interrupted_when(lambda: len(list(Path("c/commits").glob("[0-9]"))) > 0):
+        code, found, err = run(*options, messages="@in")
+    assert (code, err) == (130, "")
+    assert figures(found)[:3] == ["4", "4", "4"]
+    pq.write_table(pa.table({"company": ["Dell"], "price": [5.0]}), "in/2.parquet")
+    _, found, _ = run("--stream", "--checkpoint", "@c", messages="@in")
+    assert figures(found)[:3] == ["1", "1", "1"]
+    assert len(written()) == 5
+
+
+class interrupted_when:  # noqa: N801 (reads like a word)
+    """Ctrl-C for this process, as soon as something is so and a moment has passed."""
+
+    def __init__(self, so):
+        self.so, self.over = so, threading.Event()
+
+    def __enter__(self):
+        # Spark's own handler of the shared session is not what a user of the command has.
+        self.before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.thread = threading.Thread(target=self.wait)
+        self.thread.start()
+
+    def wait(self):
+        while not self.over.wait(0.05):
+            if self.so():
+                self.over.wait(1)
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+
+    def __exit__(self, *error):
+        self.over.set()
+        self.thread.join()
+        signal.signal(signal.SIGINT, self.before)
+
+
+def test_an_interrupted_batch_leaves_no_output_that_looks_whole(files):
+    """As a process of its own: this is what a user sees."""
+    pq.write_table(pa.table({"price": [float(i) for i in range(5000)]}), "m.parquet")
+    slow = "aggregate(sequence(1, 2000000), 0L, (a, x) -> a + x) AS slow"
+    code = "import sys; from tamis.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "run", "--messages", "m.parquet",
+               "--messages-select", "price", "--messages-select", slow,
+               "--subscriptions", "s.jsonl", "--output", "o", "--master", "local[1]"]  # fmt: skip
+    write_lines("s.jsonl", [{"id": 1, "selector": "price > 1 AND slow > 1"}])
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not Path("o/_temporary").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert Path("o/_temporary").exists()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, b"", b"stopped: the output is not whole\n")
+    assert [path for path in Path("o").rglob("*") if path.is_file()] == []
+
+
+# --- the bundled example ---------------------------------------------------------
+
+
+def test_the_job_of_the_example_matches_as_the_library_does(files, run, monkeypatch):
+    subscriptions = runpy.run_path(str(FLIGHTS / "subscriptions.py"))["subscriptions"]()[::20]
+    flights = pq.read_table(FLIGHTS / "flights.parquet").slice(0, 5000)
+    write_lines("s.jsonl", subscriptions)
+    pq.write_table(flights, "m.parquet")
+    matcher = Matcher()
+    matcher.add_many((s["id"], s["selector"]) for s in subscriptions)
+    expected = matcher.match_batch(flights)
+    code, found, err = run(str(FLIGHTS / "job.toml"), "--report", "r.html", "--problems", "p.jsonl")
+    assert (code, err) == (0, "")
+    assert [row["subscriptions"] for row in written()] == expected.to_pylist()
+    assert found["matches"] == f"{len(expected.ids):,}"
+    page = Path("r.html").read_text()
+    never = len(subscriptions) - len(set(expected.slots.tolist()))
+    assert f"{never:,} subscriptions never matched" in page
+
+
+# --- parts -----------------------------------------------------------------------
+
+
+def test_a_task_that_is_done_twice_counts_once():
+    parts = Tasks()
+    both = parts.addInPlace({(0, 1): Part(rows=5)}, {(0, 1): Part(rows=5), (1, 1): Part(rows=2)})
+    assert [part.rows for part in both.values()] == [5, 2]
+
+
+def test_totals_add_up_and_their_points_in_time_stay_few():
+    totals = Totals()
+    for tick in range(10_000):
+        found = [(pa.array(["a", "b"]), [1, tick])]
+        totals.add([Part(1, 1, 1 + tick, 0, {tick: 1.0}, found if tick < 3 else [])])
+    assert (totals.rows, totals.matched) == (10_000, 10_000)
+    assert sum(totals.pace.values()) == 10_000
+    assert len(totals.pace) <= 2048
+    assert totals.width == 8
+    assert {row["id"]: row["count"] for row in totals.counts.to_pylist()} == {"a": 3, "b": 3}
+
+
+def test_sums_keep_the_types_of_ids():
+    tables = [pa.table({"id": [1, 2], "count": [1, 1]}), pa.table({"id": [2], "count": [3]})]
+    assert _summed(tables).sort_by("id").to_pylist() == [
+        {"id": 1, "count": 1},
+        {"id": 2, "count": 4},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "format"),
+    [("a.csv", "csv"), ("x/a.jsonl.gz", "json"), ("a.JSON", "json"), ("s3://b/a", "parquet"),
+     ("a.orc", "orc"), (None, "parquet"), ("a.gz", "parquet")],
+)  # fmt: skip
+def test_formats_by_name(path, format):
+    assert format_of(path) == format
+
+
+def test_rows_are_known_before_where_parquet_is_at_hand(files):
+    def rows(path, format=None):
+        return Job(Source(path, format), Source("s"), Sink("o")).rows()
+
+    assert rows("m.parquet") == 4
+    assert rows(str(files)) == 4
+    assert rows("s3://bucket/m.parquet") is None
+    assert rows("m.parquet", "csv") is None
+    assert rows("s.jsonl") is None
