@@ -7,6 +7,7 @@ that there are never many. Removed subscriptions are marked, and gone after the 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from tamis.engine.layout import U1
 from tamis.engine.segment import Segment, Source
 from tamis.engine.state import State
 
+_log = logging.getLogger("tamis")
 SEALED = 32  # subscriptions of a segment that takes no more
 _LITERALS = 16  # literals that a subscription has on average before a segment counts as full
 _LIKE = 4  # segments of one size class that are folded together
@@ -52,6 +54,8 @@ class Folding:
         self.lock = threading.RLock()
         self._compile = compile
         self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None  # of the background, until somebody is told
+        self._told = False  # the log has it
 
     def append(self, source: Source, *, instead_of: int = -1) -> None:
         """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
@@ -83,14 +87,44 @@ class Folding:
         return alive
 
     def settle(self) -> None:
-        """Wait until the background thread has folded what it would fold."""
+        """Wait until the background thread has folded what it would fold.
+
+        Raises what it failed with, if it did; a further call tries again.
+        """
+        with self.lock:
+            if self._told and self._failure is None:
+                self._fold_later()
         while (thread := self._thread) is not None and thread.is_alive():
             thread.join()
+        with self.lock:
+            failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
 
     def _fold_later(self) -> None:
-        if self._thread is None and len(self.state.segments) > 2:
-            self._thread = threading.Thread(target=self._fold, name="tamis-fold", daemon=True)
+        if len(self.state.segments) > 2:
+            self._start(self._fold)
+
+    def _start(self, work: Callable[[], None]) -> None:
+        """Let the background do the work, if it is not at it already. The caller holds the lock."""
+        if self._thread is None:
+            name = f"tamis-{work.__name__.strip('_')}"
+            self._thread = threading.Thread(target=self._try, args=(work,), name=name, daemon=True)
             self._thread.start()
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """A failure changes no answer: small segments stay small until the next change, or for
+        `settle`, which raises it. It is told once, however often it comes back."""
+        try:
+            work()
+        except Exception as error:
+            with self.lock:
+                self._thread, self._failure = None, error
+                told, self._told = self._told, True
+            if not told:
+                _log.warning("folding failed: matching goes on, but slower", exc_info=error)
+        else:
+            self._told = False
 
     def _fold(self) -> None:
         """Fold while something is due, and when it is quiet. Compiling happens outside the lock."""

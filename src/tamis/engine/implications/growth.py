@@ -92,9 +92,10 @@ class Implications(Folding):
     def settle(self) -> None:
         """Wait until the background thread has found what it can find."""
         self._hurry.set()
-        while (thread := self._thread) is not None and thread.is_alive():
-            thread.join()
-        self._hurry.clear()
+        try:
+            super().settle()
+        finally:
+            self._hurry.clear()
 
     def _show(self, graphs: Sequence[Graph], alive: Sequence[U1]) -> None:
         self.state = GraphState((), (), tuple(graphs), tuple(alive), self.state.signposts)
@@ -111,9 +112,7 @@ class Implications(Folding):
     # --- the background --------------------------------------------------------
 
     def _fold_later(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._grow, name="tamis-grow", daemon=True)
-            self._thread.start()
+        self._start(self._grow)
 
     def _grow(self) -> None:
         with contextlib.suppress(OSError, AttributeError):  # where threads have priorities
