@@ -227,14 +227,14 @@ def test_experiments_run_at_a_tiny_scale_and_survive_a_round_trip(name, tmp_path
 FIGURES = {
     "python": [["stock", 100, 9, 2e6, 1e6, 1.5e6], ["icse", 50, 9, 1e6, None, 4e5]],
     "others": [
-        ["simple", 20, "Tamis", 4e3, 7],
-        ["simple", 20, "equi-join on symbol", 8e3, 7],
-        ["mixed", 20, "Tamis", 3e5, 7],
-        ["mixed", 20, "union of filters", 10.0, 7],
-        ["mixed", 20, "CASE WHEN columns", 1e4, 7],
+        ["simple", 20, "Tamis", 0.5, 4e3, 7],
+        ["simple", 20, "equi-join on symbol", 0.2, 8e3, 7],
+        ["mixed", 20, "Tamis", 0.5, 3e5, 7],
+        ["mixed", 20, "union of filters", 2.0, 10.0, 7],
+        ["mixed", 20, "CASE WHEN columns", 9.0, 1e4, 7],
     ],
     "million": [
-        [kind, 300, how, rate]
+        [kind, 300, how, 0.1, rate]
         for kind in ("stock", "zipf")
         for how, rate in (("Tamis", 5e5), ("as planned", 1e4), ("broadcast", 2e4))
     ],

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench import progress
 from bench.spark import today
-from bench.spark.rows import Job, Rows, consume, grown_rate, rate, write
+from bench.spark.rows import Job, Rows, consume, rate, start_and_rate, write
 from bench.spark.scale import Scale
 from bench.spark.workers import Worker, workers
 from bench.workloads import icse, mixed, stock
@@ -113,22 +113,22 @@ def _mixed(at: Place, n: int) -> Figures:
 def _compared(
     kind: str, at: Place, n: int, rows: Rows, texts: list[str], peers: dict[str, Job]
 ) -> Figures:
-    """Every answer tells as many pairs as ours, on a sample. Our time includes the compiling."""
+    """Every answer tells as many pairs as ours, on a sample. Our start includes the compiling."""
     given = at.frame(f"{kind}-{n}-rules", pa.table({"id": list(range(n)), "selector": texts}))
     ours: Job = lambda messages: match(messages, given)  # noqa: E731
     sample = rows.frame(at.s.sample)
     expected = today.pairs(ours(sample))
-    found = [[kind, n, "Tamis", _said(at, kind, n, "Tamis", ours, rows), expected]]
+    found = [[kind, n, "Tamis", *_timed(at, kind, n, "Tamis", ours, rows), expected]]
     for name, job in peers.items():
         told = today.pairs(job(sample))
         assert told == expected, f"{name}: {told} pairs, not {expected}"
-        found.append([kind, n, name, _said(at, kind, n, name, job, rows), told])
+        found.append([kind, n, name, *_timed(at, kind, n, name, job, rows), told])
     return found
 
 
-def _said(at: Place, kind: str, n: int, name: str, job: Job, rows: Rows) -> float:
+def _timed(at: Place, kind: str, n: int, name: str, job: Job, rows: Rows) -> tuple[float, float]:
     progress.say(f"{n:,} {kind} rules: {name}")
-    return grown_rate(job, rows, at.s.enough)
+    return start_and_rate(job, rows, at.s.enough)
 
 
 def million(at: Place) -> Figures:
@@ -146,7 +146,8 @@ def million(at: Place) -> Figures:
         sample = rows.frame(at.s.sample)
         told = {name: today.pairs(job(sample)) for name, job in jobs.items()}
         assert len(set(told.values())) == 1, told
-        found += [[kind, n, name, _said(at, kind, n, name, j, rows)] for name, j in jobs.items()]
+        for name, job in jobs.items():
+            found.append([kind, n, name, *_timed(at, kind, n, name, job, rows)])
     return found
 
 

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 Job = Callable[[DataFrame], DataFrame]
 _FILES = 8  # so that every core has work to the end
+_NEXT_TO_NONE = 8  # rows
 
 
 class Rows:
@@ -58,16 +59,17 @@ def rate(job: Job, rows: Rows, repeat: int = 3) -> float:
     return len(rows) / median(seconds(job, frame) for _ in range(repeat))
 
 
-def grown_rate(job: Job, rows: Rows, enough: float, least: int = 2_000) -> float:
-    """Rows per second of something that may be very slow.
+def start_and_rate(job: Job, rows: Rows, enough: float, least: int = 2_000) -> tuple[float, float]:
+    """The seconds that a job takes for next to no rows, and its rows per second beyond these.
 
-    It gets more and more rows, until it takes about `enough` seconds: what a job costs however few
-    rows it has then weighs little. A first run does not count.
+    It gets more and more rows, until these take about `enough` seconds: slow ones get few.
     """
+    start = seconds(job, rows.frame(_NEXT_TO_NONE))
+    if start < enough:  # the first run may have to load and compile much
+        start = seconds(job, rows.frame(_NEXT_TO_NONE))
     count = min(least, len(rows))
-    seconds(job, rows.frame(count))
     while True:
-        taken = seconds(job, rows.frame(count))
+        taken = max(seconds(job, rows.frame(count)) - start, 1e-3)
         if taken > enough / 2 or count == len(rows):
-            return count / taken
+            return start, count / taken
         count = min(len(rows), int(count * min(16.0, max(2.0, enough / taken))))

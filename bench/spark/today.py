@@ -110,9 +110,9 @@ def pairs(answer: DataFrame) -> int:
     """How many (row, rule) pairs an answer tells."""
     columns = [name for name in answer.columns if name.startswith("rule_")]
     lists = [name for name in ("ids", "subscriptions") if name in answer.columns]
-    if columns:
-        told = [f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END" for name in columns]
-        return int(answer.selectExpr(f"sum({' + '.join(told)})").first()[0] or 0)
+    if columns:  # counted here: a sum of 1,000 terms is too deep for Spark
+        table = answer.select(*columns).toArrow()
+        return sum(len(column) - column.null_count for column in table.columns)
     if lists:
         return int(answer.select(F.sum(F.size(lists[0]))).first()[0] or 0)
     return answer.count()

@@ -73,11 +73,10 @@ def _rule(chance: random.Random) -> tuple[Bound, ...]:
             low, high = convert(chance.choice(_LOWS)), convert(chance.choice(_HIGHS))
             bounds += [(name, ">=", low)] if chance.random() < 0.7 or low >= high else []
             bounds += [(name, "<", high)] if low < high else []
-    if chance.random() < 0.7:
-        bounds.append((chance.choice(("s1", "s2")), "=", chance.choice(icse.ALTERNATIVES)))
+    bounds.append((chance.choice(("s1", "s2")), "=", chance.choice(icse.ALTERNATIVES)))
     if chance.random() < 0.5:
         bounds.append(("s3", "CONTAINS", chance.choice(_PARTS)))
-    if chance.random() < 0.5 or not bounds:
+    if chance.random() < 0.5:
         bounds.append(("s4", "<>", chance.choice(icse.ALTERNATIVES)))
     return tuple(bounds)
 

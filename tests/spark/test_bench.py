@@ -36,7 +36,9 @@ def test_a_part_runs_and_all_agree(place, part):
 
 
 def test_what_users_do_today_tells_what_tamis_tells(place, monkeypatch):
-    monkeypatch.setattr("bench.spark.parts.grown_rate", lambda *given: 1.0)  # no clock here
+    monkeypatch.setattr(
+        "bench.spark.parts.start_and_rate", lambda *given: (1.0, 1.0)
+    )  # no clock here
     found = PARTS["others"](place)
     assert [(row[0], row[2]) for row in found] == [
         ("simple", "Tamis"),
@@ -47,4 +49,4 @@ def test_what_users_do_today_tells_what_tamis_tells(place, monkeypatch):
         ("mixed", "CASE WHEN columns"),
         ("mixed", "union of filters"),
     ]
-    assert all(row[4] > 0 for row in found)
+    assert all(row[5] > 0 for row in found)
