@@ -456,6 +456,15 @@ def test_draw_writes_mermaid_or_svg_by_name(run, tmp_path):
     assert (tmp_path / "x.svg").read_text().startswith("<svg ")
 
 
+@pytest.mark.parametrize("option", [["--output", "-"], ["--output=-"]])
+def test_a_hyphen_is_standard_output(run, files, option):
+    code, out, err = run("draw", ALICE, *option)
+    assert (code, out, err) == run("draw", ALICE)
+    assert out.startswith("flowchart")
+    code, out, err = run("match", "s.jsonl", "m.jsonl", *option)
+    assert (code, found(out), err) == (0, EXPECTED, "")
+
+
 def test_draw_restricts_unless_told_otherwise(run):
     redundant = "n = 10 AND n > 8", "--schema", "n:int"
     assert "n #60; 9" not in run("draw", *redundant)[1]

@@ -95,6 +95,17 @@ def test_an_id_that_no_output_can_hold_is_refused() -> None:
     assert matcher.match_many([{"x": 1}]).to_pylist() == [[]]
 
 
+def test_a_nested_message_by_its_own_name_is_defined_and_unlike_everything() -> None:
+    rows = [{"a": {"b": {"c": 1}}}, {"a": {"b": None}}, {"a": None}]
+    selectors = ["a IS NULL", "a.b IS NULL", "a.b.c IS NULL", "a = 1", "NOT a = 1", "NOT a.b = 'x'"]
+    wanted = [[4, 5], [1, 2, 4], [0, 1, 2]]
+    matcher = Matcher()
+    matcher.add_many(enumerate(selectors))
+    assert [matcher.match(row) for row in rows] == wanted
+    assert matcher.match_many(rows).to_pylist() == wanted
+    assert matcher.match_batch(pa.table({"a": [row["a"] for row in rows]})).to_pylist() == wanted
+
+
 def test_an_empty_matcher_and_an_empty_table() -> None:
     matcher = Matcher()
     assert matcher.match({"x": 1}) == []

@@ -326,6 +326,17 @@ def test_columns_of_every_type(tmp_path):
         assert kinds["big"] == kinds["view"] == kinds["dict"] == pa.string()
 
 
+def test_structs_are_read_where_they_are_asked_for(tmp_path):
+    table = pa.table({"a": pa.array([{"b": {"c": 1}}, {"b": None}, None])})
+    for path in columnar(tmp_path, table):
+        (batch,) = read(path, columns=["a", "a.b", "a.b.c"], on_bad=refuse)
+        assert batch.rows.to_pydict() == {
+            "a": [{"b": {"c": 1}}, {"b": None}, None],
+            "a.b": [{"c": 1}, None, None],
+            "a.b.c": [1, None, None],
+        }
+
+
 def test_values_that_do_not_fit_are_bad_rows(tmp_path):
     table = pa.table(
         {

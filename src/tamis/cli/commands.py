@@ -60,7 +60,7 @@ def match(
     messages: Word,
     /,
     *,
-    output: str = "-",
+    output: Word = "-",
     format: Literal["jsonl", "parquet"] | None = None,
     all: Annotated[bool, Parameter(negative="")] = False,
     semantics: Semantics = "sql",
@@ -152,7 +152,7 @@ def explain(
 @app.command
 def draw(
     *selectors: Word,
-    output: str = "-",
+    output: Word = "-",
     unrestricted: Annotated[bool, Parameter(negative="")] = False,
     implications: Annotated[bool, Parameter(negative="")] = False,
     semantics: Semantics = "sql",

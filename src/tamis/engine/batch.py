@@ -77,7 +77,7 @@ def from_table(
     given = {n: _whole(table.column(n)) for n in table.schema.names if n in roots}
     misfits: dict[int, str] = {}
     columns: dict[str, AnyColumn] = {}
-    for name, array in flatten(given).items():
+    for name, array in flatten(given, structs=True).items():
         if name not in names:
             continue
         if schema is not None and name in schema:

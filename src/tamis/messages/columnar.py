@@ -52,17 +52,13 @@ def typed(
     import pyarrow as pa
 
     given = dict(zip(raw.schema.names, raw.columns, strict=True))
-    flat = flatten(given)
+    # A struct that is asked for by its own name is defined, though it has no type.
+    flat = flatten(given, structs=names is not None)
     misfits: Misfits = {}
     if names is None:
         found = {name: normal(name, column, misfits) for name, column in flat.items()}
     elif schema is None:
-        # A struct that is asked for by its own name is defined, though it has no type.
-        found = {
-            n: normal(n, flat.get(n, given.get(n)), misfits)
-            for n in names
-            if n in flat or n in given
-        }
+        found = {name: normal(name, flat[name], misfits) for name in names if name in flat}
     else:
         found = {}
         for name in names:

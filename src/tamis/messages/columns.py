@@ -46,32 +46,34 @@ def column_type(found: pa.DataType) -> Type | None:
     return Type.TIMESTAMP if t.is_timestamp(found) or t.is_date(found) else None
 
 
-def flatten(columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-    """The columns by dotted name: a struct gives way to its fields.
+def flatten(columns: dict[str, pa.Array], *, structs: bool = False) -> dict[str, pa.Array]:
+    """The columns by dotted name: a struct gives way to its fields, or (`structs`) has a name too.
 
     As in any message the exact name wins, and dots inside the name of a struct or of its field
     are not nesting: such fields cannot be reached and are left out.
     """
     import pyarrow as pa
 
-    structs = {n: c for n, c in columns.items() if pa.types.is_struct(c.type)}
-    flat = {n: c for n, c in columns.items() if n not in structs}
-    for name, column in structs.items():
+    nested = {n: c for n, c in columns.items() if pa.types.is_struct(c.type)}
+    flat = {n: c for n, c in columns.items() if structs or n not in nested}
+    for name, column in nested.items():
         if "." not in name:
-            for path, leaf in _leaves(name, column):
-                flat.setdefault(path, leaf)
+            for path, inner in _inside(name, column):
+                if structs or not pa.types.is_struct(inner.type):
+                    flat.setdefault(path, inner)
     return flat
 
 
-def _leaves(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+def _inside(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The fields of a struct, and theirs."""
     import pyarrow as pa
 
-    if not pa.types.is_struct(column.type):
-        yield name, column
-        return
     for field, inner in zip(column.type, column.flatten(), strict=True):
         if "." not in field.name:
-            yield from _leaves(f"{name}.{field.name}", inner)
+            path = f"{name}.{field.name}"
+            yield path, inner
+            if pa.types.is_struct(inner.type):
+                yield from _inside(path, inner)
 
 
 def normal(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
