@@ -97,7 +97,7 @@ def remove_and(table: Subscriptions, bad) -> None:
         (lambda t: t.remove("b"), "there is no subscription 'b'"),
         (lambda t: t.add(7, "n = 1"), "ids of this table are strings, not 7"),
         (lambda t: t.add(True, "n = 1"), "an id is a string"),
-        (lambda t: t.add("\ud800", "n = 1"), "an id is a string"),
+        (lambda t: t.add("\ud800", "n = 1"), "surrogate"),
         (lambda t: t.add("b", None), "the selector is NULL"),
         (lambda t: t.add("b", "n = 1", 7), "a subscriber is a string, not 7"),
         (lambda t: t.add_many([("b", "n = 1"), ("c", "n = ")]), "subscription 'c': "),

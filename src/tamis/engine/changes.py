@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from tamis.engine.ids import Id
 from tamis.engine.publishing import AGAIN, signed, unsigned
 from tamis.errors import SnapshotError
 
-Id = str | int
 IdKind = Literal["string", "int"]
 
 # PUT adds, or replaces what was there; BAD puts a problem aside; CLEAR forgets all problems.

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tamis.engine.changes import BAD, CLEAR, DROP, PUT, Changes, Id, IdKind, Net, Row
+from tamis.engine.changes import BAD, CLEAR, DROP, PUT, Changes, IdKind, Net, Row
+from tamis.engine.ids import Id, check_id
 from tamis.errors import SubscriptionError
-from tamis.schema import INT_MAX, INT_MIN
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Verb = Literal["add", "replace", "remove", "bad", "clear"]
-_KINDS: dict[type, IdKind] = {str: "string", int: "int"}
 _WORDS = {"string": "strings", "int": "integers"}
 
 
@@ -85,11 +84,8 @@ def checked(id: object, ids: IdKind | None) -> IdKind:
     """The type of the id; SubscriptionError where it is none, or another than the table's."""
     if id is None:
         raise SubscriptionError("the id is NULL")
-    kind = _KINDS.get(type(id))
-    if kind is None or (isinstance(id, str) and not _encodable(id)):
-        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
-    if isinstance(id, int) and not INT_MIN <= id <= INT_MAX:
-        raise SubscriptionError(f"id {id} does not fit into 64 bits")
+    check_id(id)
+    kind: IdKind = "int" if isinstance(id, int) else "string"
     if ids not in (None, kind):
         raise SubscriptionError(f"the ids of this table are {_WORDS[ids]}, not {id!r}")
     return kind

@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from tamis.engine import settings as files
-from tamis.engine.changes import Changes, Id, IdKind, Net, encode
+from tamis.engine.changes import Changes, IdKind, Net, encode
 from tamis.engine.following import Follower, View, problem_rows, save
+from tamis.engine.ids import Id
 from tamis.engine.intake import Intake
 from tamis.engine.matcher import Matcher
 from tamis.engine.pins import Pins
