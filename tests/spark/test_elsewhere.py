@@ -31,11 +31,12 @@ assert type(spark).__module__.startswith("pyspark.sql.connect")
 WORK = """
 import dataclasses
 from tamis import Matcher
-from tamis.spark import counts, deliveries, match, matching, problems, semi
+from tamis.spark import counts, deliveries, match, problems, semi, shards, shipping
 
 # No worker finds the path of the driver.
-ship = matching.ship
-matching.ship = lambda *given: dataclasses.replace(ship(*given), path="/no/such/folder")
+def send(*given, own=shipping.send):
+    return dataclasses.replace(own(*given), path="/no/such/folder")
+shipping.send = shards.send = send
 matcher = Matcher()
 matcher.add_many((i, f"id = {i}") for i in range(3))
 numbers = spark.range(5)
@@ -48,6 +49,16 @@ sent = deliveries(numbers, table, on_error="report").collect()
 assert [(row["id"], row["subscription"], row["subscriber"]) for row in sent] == [(4, 1, "A")], sent
 assert [row["id"] for row in problems(numbers, table).collect()] == [2]
 assert semi(numbers, table, on_error="report").count() == 1
+spark.conf.set("spark.sql.shuffle.partitions", "6")
+many = [(f"r{i}", f"symbol = 'S{i % 7}' AND id < {i}", f"s{i}") for i in range(50)]
+many += [("rest", "id > 90", "all"), ("bad", "id > > 1", "B")]
+table = spark.createDataFrame(many, "id string, selector string, subscriber string")
+trades = spark.range(100).selectExpr("id", "concat('S', id % 9) symbol")
+for call in (match, counts, semi, deliveries):
+    one, cut = (
+        sorted(map(str, call(trades, table, on_error="report", shards=n).collect())) for n in (1, 3)
+    )
+    assert one and one == cut, (call, one, cut)
 print("all is well")
 """
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.engine import Id, Matcher
@@ -22,6 +22,7 @@ from tamis.engine.routing import BEYOND, EXACT, Reader, Routes, Split, bucket, s
 from tamis.errors import InputError
 from tamis.schema import Schema, Type
 from tamis.spark.shards import Shard, Shards, ship_shard
+from tamis.spark.shipping import is_connect
 from tamis.spark.subscriptions import Table
 from tamis.spark.types import find, fits, type_of
 
@@ -211,10 +212,20 @@ def _sharding(
     parts = tuple(shipped(numbers) if len(numbers) else None for numbers in split.shards)
     kind = _kind(messages, split.attribute, settings.schema)
     assert kind is not None
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    tasks = max(1, partitions // len(parts))
+    tasks = max(1, _partitions(spark) // len(parts))
     shards = Shards(rest, parts, tasks, tuple(attributes), texts, KEY)
     return Sharding(Address.of(split.attribute, kind, settings), shards)
+
+
+def _partitions(spark: SparkSession) -> int:
+    """As many as an exchange has, but not many more than cores: Spark will not join small ones."""
+    asked = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
+    if is_connect(spark):
+        return asked
+    context = spark.sparkContext
+    if context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true":
+        return asked  # cores come and go
+    return min(asked, 3 * context.defaultParallelism)
 
 
 def _like(matcher: Matcher) -> Matcher:
