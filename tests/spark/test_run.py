@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -19,10 +20,11 @@ import pytest
 
 from tamis import Matcher
 from tamis.cli import main
+from tamis.cli.summary import _part, _progress_text, chart, job_progress
 from tamis.spark import Subscriptions
 from tamis.spark.failures import reason
 from tamis.spark.job import Job, Sink, Source, format_of
-from tamis.spark.running import Totals, _summed
+from tamis.spark.running import Progress, Totals, _summed
 from tamis.spark.tally import Part, Tasks
 
 ROOT = Path(__file__).parents[2]
@@ -241,6 +243,28 @@ def test_an_interrupted_stream_tells_what_it_did_and_goes_on_later(files, run, m
     assert len(written()) == 5
 
 
+def test_subscriptions_that_change_between_two_runs_of_a_stream(files, run):
+    table = Subscriptions.open("folder", ids="string")
+    table.add("ibm", "company = 'IBM'", "ann")
+    Path("in").mkdir()
+    pq.write_table(pa.table(ROWS), "in/1.parquet")
+    options = ["--stream", "--checkpoint", "@c", "--result", "deliveries", "--version-column", "v"]
+    ends = {"messages": "@in", "subscriptions": "@folder"}
+    assert run(*options, **ends)[1]["matches"] == "2"
+    table.add("cheap", "price < 10", "bob")
+    pq.write_table(pa.table({"company": ["IBM"], "price": [5.0]}), "in/2.parquet")
+    _, found, _ = run(*options, "--report", "r.html", **ends)
+    assert (found["matches"], found["subscriptions"]) == ("2", "2")
+    rows = [(row["subscription"], row["subscriber"], row["v"]) for row in written()]
+    assert sorted(rows) == [
+        ("cheap", "bob", 2),
+        ("ibm", "ann", 1),
+        ("ibm", "ann", 1),
+        ("ibm", "ann", 2),
+    ]
+    assert "price &lt; 10" in Path("r.html").read_text()
+
+
 class interrupted_when:  # noqa: N801 (reads like a word)
     """Ctrl-C for this process, as soon as something is so and a moment has passed."""
 
@@ -306,6 +330,11 @@ def test_the_job_of_the_example_matches_as_the_library_does(files, run, monkeypa
     assert f"{never:,} subscriptions never matched" in page
 
 
+def test_nothing_need_be_written(files, run):
+    code, found, err = run("--output-format", "noop", "--report", "r.html")
+    assert (code, err, found["matches"]) == (0, "", "4")
+
+
 # --- parts -----------------------------------------------------------------------
 
 
@@ -353,3 +382,38 @@ def test_rows_are_known_before_where_parquet_is_at_hand(files):
     assert rows("s3://bucket/m.parquet") is None
     assert rows("m.parquet", "csv") is None
     assert rows("s.jsonl") is None
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_sees_how_far_it_is(monkeypatch):
+    monkeypatch.setattr("sys.stderr", Terminal())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    with job_progress() as (say, tell):
+        say("matching")
+        tell(Progress(1500, 20, of_rows=3000, tasks=1, of_tasks=2))
+        time.sleep(0.2)  # it draws ten times a second
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", sys.stderr.getvalue())
+    assert "1,500 of 3,000 rows" in shown
+    assert "rows/s, 20 matches" in shown
+
+
+def test_the_bar_shows_rows_where_their_number_is_known_and_else_tasks():
+    assert _part(Progress(5, 1, of_rows=10, tasks=1, of_tasks=4)) == (5, 10)
+    assert _part(Progress(0, 0, of_rows=10, tasks=1, of_tasks=4)) == (1, 4)
+    assert _part(Progress(5, 1, tasks=1, of_tasks=4)) == (1, 4)
+    assert _part(Progress(5, 1, batches=2)) == (0, None)
+    assert (
+        _progress_text(Progress(5, 1, batches=2), 2.0)
+        == "5 rows, 2 rows/s, 1 matches, 2 micro-batches"
+    )
+
+
+def test_a_chart_of_letters():
+    assert list(chart([("0", 0), ("1", 1), ("2", 80)])) == [
+        "      0   0", "      1   █ 1", f"      2   {'█' * 40} 80"
+    ]  # fmt: skip

@@ -6,40 +6,42 @@ from collections.abc import Sequence
 from html import escape
 
 _WIDTH, _HEIGHT = 480, 230
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 22, 40  # room for labels around the plot
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 20, 22, 40  # room for labels around the plot
 _INNER, _DEEP = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+
+
+_TOPS = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)  # a scale that ends at one of these is easy to read
 
 
 def short(number: float) -> str:
     """A number in few letters: 950, 1.2k, 34k, 5.6M."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size * 0.9995:
-            return f"{number / size:.3g}{unit}" if number < 999.5 * size else f"{number:.1e}"
+            part = number / size
+            return f"{part:.1f}".removesuffix(".0") + unit if part < 9.95 else f"{part:.0f}{unit}"
     return f"{number:.3g}"
 
 
 def ceiling(number: float) -> float:
-    """The next 1, 2 or 5 times a power of ten: a scale that ends there is easy to read."""
+    """A round number that is not smaller, and not much larger."""
     size = 1.0
     while size * 10 < number:
         size *= 10
-    return next(step * size for step in (1, 2, 5, 10) if step * size >= number)
+    return next(step * size for step in _TOPS if step * size >= number)
 
 
 def area(points: Sequence[tuple[float, float]], width: float, title: str, across: str) -> str:
-    """Steps over time: each point is where a step of `width` begins, and its height."""
-    first, last = points[0][0], points[-1][0] + width
+    """Steps over time, from 0 on: each point is where a step of `width` begins, and its height."""
+    last = ceiling(points[-1][0] + width)
     top = ceiling(max(1.0, *(height for _, height in points)))
-    path = [f"M{_x(first, first, last)} {_y(0, top)}"]
-    end = first
+    path, end = [f"M{_LEFT} {_y(0, top)}"], 0.0
     for at, height in points:
         if at > end:  # nothing was done meanwhile
-            path.append(f"V{_y(0, top)}H{_x(at, first, last)}")
+            path.append(f"V{_y(0, top)}H{_x(at, last)}")
         end = at + width
-        path.append(f"V{_y(height, top)}H{_x(end, first, last)}")
+        path.append(f"V{_y(height, top)}H{_x(end, last)}")
     path.append(f"V{_y(0, top)}Z")
-    marks = [(_x(first + part * (last - first), first, last), part) for part in (0, 0.5, 1)]
-    labels = [_label(x, f"{part * (last - first):.3g}") for x, part in marks]
+    labels = [_label(_x(part * last, last), f"{part * last:.4g}") for part in (0, 0.5, 1)]
     return _svg(title, across, [_scale(top), f'<path class="area" d="{"".join(path)}"/>', *labels])
 
 
@@ -82,8 +84,8 @@ def _label(x: float, text: str, y: float = _HEIGHT - _BOTTOM + 16) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
-def _x(at: float, first: float, last: float) -> float:
-    return round(_LEFT + _INNER * (at - first) / (last - first or 1), 1)
+def _x(at: float, last: float) -> float:
+    return round(_LEFT + _INNER * at / last, 1)
 
 
 def _y(height: float, top: float) -> float:

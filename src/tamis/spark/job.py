@@ -107,7 +107,9 @@ class Sink:
         return self.format or format_of(self.path)
 
     def write(self, frame: DataFrame) -> None:
-        writer = frame.write.options(**self._options()).mode(self.mode or "error")
+        # What writes nothing has nothing to protect, and refuses to look.
+        usual = "overwrite" if self.kind == "noop" else "error"
+        writer = frame.write.options(**self._options()).mode(self.mode or usual)
         if self.kind == TABLE:
             writer.saveAsTable(self.path or "")
         else:

@@ -25,7 +25,7 @@ body { margin: 0; background: var(--paper); color: var(--ink);
 main { max-width: 1040px; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.1rem; margin: 0 0 .5rem; }
 p { margin: .25rem 0; } .soft { color: var(--soft); } .bad { color: var(--bad); }
-.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr));
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(45%, 200px), 1fr));
   gap: .75rem; margin: 1rem 0; }
 .figures div, section { background: var(--card); border: 1px solid var(--edge);
   border-radius: 10px; padding: .8rem 1rem; min-width: 0; }
@@ -43,8 +43,14 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0;
   border-top: 1px solid var(--edge); overflow-wrap: anywhere; }
 th { color: var(--soft); font-weight: 500; border-top: 0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.wide { width: 60%; } code { font: .85rem/1.45 ui-monospace, monospace; white-space: pre-wrap; }
+td.wide { width: 45%; } td.number + td.wide { width: 65%; }
+.tall td:first-child { min-width: 9rem; }
+code { font: .85rem/1.45 ui-monospace, monospace; white-space: pre-wrap; }
 bdi { unicode-bidi: isolate; }
+@media (max-width: 600px) { .tall thead { display: none; }
+  .tall tr { display: flex; flex-wrap: wrap;
+  justify-content: space-between; border-top: 1px solid var(--edge); padding: .35rem 0; }
+  .tall td { border: 0; padding: 0 .5rem 0 0; } .tall td.wide { width: 100%; } }
 """
 
 
@@ -128,7 +134,9 @@ def _spread(facts: Facts) -> str:
     if facts.counts is None:
         told = "Not counted: only the results match and deliveries know which subscription it was."
         return _section(title, f'<p class="soft">{told}</p>')
-    drawn = bars(spread(facts.counts, facts.never), title, "matches, each bar from its number on")
+    drawn = bars(
+        spread(facts.counts, facts.never), title, "matches: so many, or more up to the next bar"
+    )
     return _section(title, drawn)
 
 
@@ -165,13 +173,12 @@ def _section(title: str, inside: str) -> str:
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     numbers = {i for i, head in enumerate(heads) if head == "matches"}
-    head = "".join(
-        f"<th{' class=number' if i in numbers else ''}>{_text(h)}</th>" for i, h in enumerate(heads)
-    )
     body = "".join(f"<tr>{''.join(_cells(row, heads, numbers))}</tr>" for row in rows)
-    return (
-        f"<table>{f'<thead><tr>{head}</tr></thead>' if heads else ''}<tbody>{body}</tbody></table>"
-    )
+    if not heads:
+        return f"<table><tbody>{body}</tbody></table>"
+    kinds = (' class="number"' if i in numbers else "" for i in range(len(heads)))
+    head = "".join(f"<th{kind}>{_text(h)}</th>" for kind, h in zip(kinds, heads, strict=True))
+    return f'<table class="tall"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _cells(row: Sequence[str], heads: Sequence[str], numbers: set[int]) -> Iterable[str]:

@@ -63,14 +63,16 @@ def histogram(running: Running) -> list[tuple[str, int]] | None:
 def facts(running: Running, settings: Sequence[tuple[str, str]], refused: list[Any]) -> Facts:
     """All that the page tells."""
     totals = running.totals
-    first = min(totals.pace, default=0)
-    step = totals.width / TICKS
+    step, first = totals.width / TICKS, running.started
     return Facts(
         title=f"tamis run: {running.job.result}",
         when=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         figures=figures(running, len(refused)),
         settings=settings,
-        pace=[((at - first) / TICKS, rows / step) for at, rows in sorted(totals.pace.items())],
+        # Clocks of other hosts may be behind.
+        pace=[
+            (max(0.0, at / TICKS - first), rows / step) for at, rows in sorted(totals.pace.items())
+        ],
         step=step,
         counts=_counts(running),
         never=never(running),

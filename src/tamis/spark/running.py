@@ -87,6 +87,7 @@ class Running:
     question: Question
     tally: Tally
     totals: Totals = field(default_factory=Totals)
+    started: float = 0.0  # by the clock of the wall
     seconds: float = 0.0
     batches: int = 0
 
@@ -129,7 +130,7 @@ class Running:
 
     def run(self, tell: Tell) -> None:
         """Do it all. An interrupt stops the job, waits until it has stopped, and goes on up."""
-        start = time.perf_counter()
+        self.started, start = time.time(), time.perf_counter()
         try:
             with told_simply():
                 work = _Stream(self) if self.job.stream else _Batch(self)
