@@ -194,6 +194,11 @@ def memory(at: Place) -> Figures:
     return found
 
 
+def loaded(at: Place) -> Figures:
+    """The same, where the workers' daemon has loaded Tamis before it forks them."""
+    return [[f"{row[0]}, loaded before", *row[1:]] for row in memory(at)]
+
+
 def _mean(what: str, seen: list[Worker]) -> list[Any]:
     sizes = [(w.private, w.pss, w.rss) for w in seen]
     most = max(w.private for w in seen)
@@ -218,4 +223,4 @@ def growth(at: Place) -> Figures:
     return found
 
 
-PARTS = {f.__name__: f for f in (python, others, million, first, growth, memory)}
+PARTS = {f.__name__: f for f in (python, others, million, first, growth, memory, loaded)}

@@ -18,13 +18,12 @@ class Worker:
 
 
 def workers() -> list[Worker]:
-    """Those forked by the daemon of this process's Spark."""
+    """Those that a daemon below this process has forked: they run the same command as it."""
     children: dict[int, list[int]] = {}
     for pid in _processes():
         children.setdefault(_parent(pid), []).append(pid)
     below = list(_descendants(os.getpid(), children))
-    daemons = {pid for pid in below if b"pyspark.daemon" in _read(pid, "cmdline")}
-    forked = [pid for pid in daemons if _parent(pid) in daemons]
+    forked = [pid for pid in below if _read(pid, "cmdline") == _read(_parent(pid), "cmdline")]
     return [_worker(pid) for pid in sorted(forked)]
 
 
