@@ -173,9 +173,9 @@ def _memory(found: Figures) -> Table:
     columns = ("after", "workers", "private MB", "proportional MB", "resident MB", "most private")
     note = (
         "Means over the Python workers of one host, from /proc/PID/smaps_rollup. *Private* is what "
-        "one more worker costs; *proportional* counts a page that n processes share as 1/n. *Loaded "
-        "before*: with `spark.python.daemon.module` set to a module that loads Tamis and then runs "
-        "Spark's daemon (`bench/spark/daemon.py`)."
+        "one more worker costs; *proportional* counts a page that n processes share as 1/n. "
+        "*Loaded before*: with `spark.python.daemon.module` set to a module that loads Tamis and "
+        "then runs Spark's daemon (`bench/spark/daemon.py`)."
     )
     return Table("Memory of a Python worker", columns, rows, note)
 
