@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 from tamis.engine import container, integrity
 from tamis.engine.changes import Changes, IdKind, Net, Problem
 from tamis.engine.container import Arrays, Parts
+from tamis.engine.ids import Id
 from tamis.engine.integrity import demand
 from tamis.engine.layout import U1
 from tamis.engine.loading import matcher_of
@@ -94,11 +95,21 @@ class View:
         for id in net.gone:
             if id in self.matcher:
                 self.matcher.remove(id)
+        names = self.matcher._known_names
         self.matcher.add_many((id, selector) for id, (selector, _) in net.put.items())
+        if names is not None and len(names) and net.put:
+            self.matcher._known_names = _longer(names, net.put)
         self.subscribers.more.extend(subscriber for _, subscriber in net.put.values())
         self.problems = net.problems(self.problems)
         self.ids = net.ids or self.ids
         self.version = version
+
+
+def _longer(names: pa.Array, ids: Iterable[Id]) -> pa.Array:
+    """The names of a matcher's slots with those of new slots: making all anew takes long."""
+    import pyarrow as pa
+
+    return pa.concat_arrays([names, pa.array(ids, names.type)])
 
 
 def problem_rows(problems: Sequence[Problem]) -> pa.Table:
@@ -160,7 +171,7 @@ class Follower:
 
     def _loaded(self, version: int) -> View:
         if version == 0:
-            return View(0, self.settings.matcher(self.lookups))
+            return self._empty()
         path = self.versions.path(version, "snapshot")
         if path.exists():
             try:
@@ -171,9 +182,12 @@ class Follower:
                     raise
         return self.compiled(self.versions.read(version, "table"))
 
+    def _empty(self) -> View:
+        return View(0, self.settings.matcher(self.lookups), self.settings.ids)
+
     def compiled(self, table: Changes) -> View:
         """All subscriptions of a version, compiled anew."""
-        view, net = View(0, self.settings.matcher(self.lookups)), Net()
+        view, net = self._empty(), Net()
         net.take(table)
         view.apply(net, table.version)
         return view

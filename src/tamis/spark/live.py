@@ -37,9 +37,10 @@ def question(messages: DataFrame, table: Subscriptions, options: Options) -> Que
         return _fixed(messages, table, options, name)
     if (options.get("shards") or 1) > 1:
         raise InputError("subscriptions that change while a stream runs cannot be in shards")
-    empty, report = table.settings.matcher(table.lookups), options.get("on_error") == "report"
-    aside = Kept(pa.table({}), table.problems())
-    return LiveQuestion(messages, empty, report, aside, subscriptions=table, name=name)
+    view, report = table.view(), options.get("on_error") == "report"
+    aside, ids = Kept(pa.table({}), view.aside()), view.ids or "string"
+    empty = table.settings.matcher(table.lookups)
+    return LiveQuestion(messages, empty, report, aside, subscriptions=table, ids=ids, name=name)
 
 
 class Kept(Table):
@@ -85,7 +86,7 @@ def _fixed(
     plain = Question.of(messages, view.matcher, own)
     known = {field.name: getattr(plain, field.name) for field in fields(plain)}
     kept = Kept(view.rows(), view.aside())
-    ids = view.ids or table.ids or "string"
+    ids = view.ids or "string"
     return FixedQuestion(**known | {"table": kept}, number=view.version, ids=ids, name=name)
 
 
@@ -113,6 +114,7 @@ class LiveQuestion(Question):
     """A question whose subscriptions may change from one micro-batch to the next."""
 
     subscriptions: Subscriptions = None  # type: ignore[assignment]
+    ids: IdKind = "string"  # of a table that had none yet, they are strings
     name: str | None = None  # of the column with the version
 
     def deliveries(self, column: str) -> DataFrame:
@@ -157,12 +159,12 @@ class LiveQuestion(Question):
 
     def _following(self) -> Following:
         call = uuid.uuid4().hex if self.subscriptions.lookups else ""
-        path, ids = str(self.subscriptions.path), self.subscriptions.ids or "string"
-        return Following(path, ids, _retained(self.messages), call)
+        path = str(self.subscriptions.path)
+        return Following(path, self.ids, _retained(self.messages), call)
 
     def _answer(self, wanted: Wanted, subscribers: bool) -> spark.DataType:
         """The type of what the worker hands back: the result, in one struct or two."""
-        id = spark.LongType() if self.subscriptions.ids == "int" else spark.StringType()
+        id = spark.LongType() if self.ids == "int" else spark.StringType()
         pair = spark.StructType().add("id", id).add("subscriber", spark.StringType())
         answer: spark.DataType = spark.LongType()
         if wanted == "ids":
