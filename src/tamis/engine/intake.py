@@ -21,12 +21,16 @@ from tamis.engine.recipes import (
     Key,
     Meaning,
     Recipe,
+    Said,
     Side,
     asked_terms,
     both,
     key_of,
+    keys_of,
     moved,
     moved_bits,
+    no_key,
+    with_source,
 )
 from tamis.engine.templates import Templates
 from tamis.errors import SelectorError
@@ -84,7 +88,7 @@ class Intake:
         self.vocabulary = Vocabulary(Terms(schema))
         self.templates = Templates()
         self._cutter = CUTTERS[dialect]
-        self._meanings: dict[str, Meaning] = {}
+        self._said: dict[str, Said] = {}
         self._recipes: dict[tuple[str, str, bool], Recipe | None] = {}
         self._general: dict[tuple[object, ...], tuple[Recipe, str] | None] = {}
         self._forms: dict[tuple[object, ...], int] = {}
@@ -115,21 +119,22 @@ class Intake:
         skeleton = "\0".join(pieces[::_STEP])
         if not self._cutter.skeleton.fullmatch(skeleton):
             return None
-        known = self._meanings
+        known = self._said
         try:
-            meanings = [
-                known.get(pieces[i]) or self._meaning(pieces, i)
-                for i in range(1, len(pieces), _STEP)
+            said = [
+                known.get(pieces[i]) or self._say(pieces, i) for i in range(1, len(pieces), _STEP)
             ]
         except (SelectorError, ConstantError, Unusual):
             return None
-        key = (skeleton, *[meaning.form for meaning in meanings])
-        joint = self._joints.get(key) or self._join(key, skeleton, meanings)
+        key = (skeleton, *[meaning.form for meaning, _, _ in said])
+        joint = self._joints.get(key)
+        if joint is None:
+            joint = self._join(key, skeleton, [meaning for meaning, _, _ in said])
         if joint is None:
             return None
         keys: list[int] = []
-        for meaning, holds in zip(meanings, joint.sides, strict=True):
-            keys += meaning.holds.keys if holds else meaning.fails.keys
+        for (meaning, first, second), holds in zip(said, joint.sides, strict=True):
+            (meaning.holds if holds else meaning.fails).extend(keys, first, second)
         kept = joint.kept
         return joint.template, tuple(keys) if kept is None else tuple([keys[i] for i in kept])
 
@@ -157,45 +162,54 @@ class Intake:
 
     # --- predicates ----------------------------------------------------------
 
-    def _meaning(self, pieces: list[str], i: int) -> Meaning:
+    def _say(self, pieces: list[str], i: int) -> Said:
         """The meaning of the predicate whose groups start at pieces[i], and remember it."""
         whole, term, op, text = pieces[i : i + 4]
         if text:
-            meaning = self._applied(term, op, text)
+            said = self._applied(term, op, text)
         elif pieces[i + 6]:
-            meaning = self._between(term, *pieces[i + 6 : i + 9])
+            said = self._between(term, *pieces[i + 6 : i + 9])
         elif pieces[i + 9]:
-            meaning = self._applied(term, pieces[i + 9], "")
+            said = self._applied(term, pieces[i + 9], "")
         else:
-            meaning = None
-        if meaning is None:
-            meaning = self._work_out(pieces, i)
+            said = None
+        if said is None:
+            said = self._work_out(pieces, i), 0, 0
         if len(whole) <= _LONGEST and len(pieces) <= _MANY:
-            if len(self._meanings) >= _KEPT:
-                self._meanings.clear()
-            self._meanings[whole] = meaning
-        return meaning
+            if len(self._said) >= _KEPT:
+                self._said.clear()
+            self._said[whole] = said
+        return said
 
-    def _applied(self, term: str, op: str, text: str) -> Meaning | None:
-        """The meaning of `term op text` by a recipe, if there is one."""
+    def _applied(self, term: str, op: str, text: str) -> Said | None:
+        """`term op text` by a recipe, if there is one."""
         head = (term, op, text[:1] in _QUOTES)
         recipe = self._recipes.get(head)
         if recipe is None and head not in self._recipes:
             recipe = self._recipe(term, op, text)
-            if len(self._recipes) >= _KEPT:
-                self._recipes.clear()
-            self._recipes[head] = recipe
-        return recipe.apply(text) if recipe else None
+            self._keep(head, recipe)
+        key = recipe.key(text) if recipe else None
+        return None if recipe is None or key is None else (recipe.meaning, key, 0)
 
-    def _between(self, term: str, op: str, low: str, high: str) -> Meaning | None:
+    def _keep(self, head: tuple[str, str, bool], recipe: Recipe | None) -> None:
+        if len(self._recipes) >= _KEPT:
+            self._recipes.clear()
+        self._recipes[head] = recipe
+
+    def _between(self, term: str, op: str, low: str, high: str) -> Said | None:
         """As `term >= low AND term <= high`."""
         above, below = self._applied(term, ">=", low), self._applied(term, "<=", high)
-        if above is None or below is None:
+        if above is None or below is None or (low[0] in _QUOTES) != (high[0] in _QUOTES):
             return None
-        holds, fails = both(above, below)
-        if op[:1] in "Nn":
-            holds, fails = fails, holds
-        return self._with_form(holds, fails, above.terms)
+        head = (term, op, low[0] in _QUOTES)
+        recipe = self._recipes.get(head)
+        if recipe is None:
+            holds, fails = both(above[0], below[0])
+            if op[0] in "Nn":
+                holds, fails = fails, holds
+            recipe = Recipe(self._with_form(holds, fails, above[0].terms), no_key)
+            self._keep(head, recipe)
+        return recipe.meaning, above[1], below[1]
 
     def _work_out(self, pieces: list[str], i: int) -> Meaning:
         node = predicate(pieces, i, 0, self.limits)
@@ -215,7 +229,7 @@ class Intake:
         for term in required_terms(formula):
             required |= 1 << self.vocabulary.terms.number(term)
         program = self.vocabulary.program(formula, whole=True)
-        return Side(program.words, program.keys, required)
+        return Side(program.words, program.keys, required, (0,) * len(program.keys))
 
     # --- recipes -------------------------------------------------------------
 
@@ -249,9 +263,13 @@ class Intake:
         plain = [a for a in asked if a & 15 >= Kind.BELOW]
         if len(plain) != (1 if text else 0):
             return None
-        key = self._key_of(plain[0], op) if plain else _nothing
-        recipe = Recipe.of(meaning, key)
-        return recipe if recipe.apply(text) == meaning else None
+        to_key = self._key_of(plain[0], op) if plain else _nothing
+        key = to_key(text)
+        sides = with_source(meaning.holds), with_source(meaning.fails)
+        found = None if key is None else [keys_of(side, key) for side in sides]
+        if found != [meaning.holds.keys, meaning.fails.keys]:
+            return None
+        return Recipe(Meaning(*sides, meaning.terms, meaning.form), to_key)
 
     def _key_of(self, asked: int, op: str) -> Key:
         return key_of(asked, op, self.vocabulary.terms.types[asked >> 8], self.vocabulary.pool)
@@ -266,7 +284,7 @@ class Intake:
             assert isinstance(call, Call)
             numbers[n] = terms.number(Call(call.name, (Attribute(new),)))
         sides = moved(holds, numbers), moved(fails, numbers)
-        return Recipe(self._with_form(*sides, moved_bits(bits, numbers)), recipe.key, recipe.keyed)
+        return Recipe(self._with_form(*sides, moved_bits(bits, numbers)), recipe.key)
 
 
 def _nothing(text: str) -> int:

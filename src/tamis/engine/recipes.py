@@ -7,7 +7,6 @@ another term; everything else of the two programs is the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tamis.diagram.questions import Pool, double_key
@@ -22,57 +21,64 @@ _EXACT = 2**53
 
 
 class Side(NamedTuple):
-    """A predicate being true, or being false: a program, and the terms (as bits) it requires."""
+    """A predicate being true, or being false: a program, and the terms (as bits) it requires.
+
+    A key is fixed (`source` 0), or that of the first or second constant (1, 2).
+    """
 
     words: tuple[int, ...]
     keys: tuple[int, ...]
     required: int
+    source: tuple[int, ...]
+
+    def extend(self, keys: list[int], first: int, second: int) -> None:
+        """Write the keys of this side behind `keys`."""
+        if self.source == _ONE:  # most often
+            keys.append(first)
+            return
+        for source, fixed in zip(self.source, self.keys, strict=True):
+            keys.append(first if source == 1 else second if source == 2 else fixed)
+
+
+_ONE = (1,)
 
 
 class Meaning(NamedTuple):
-    """What one spelling of a predicate means. Meanings that differ in keys alone share a form."""
+    """What a predicate means, whatever its constants are."""
 
     holds: Side
     fails: Side
     terms: int  # all attributes that occur, as bits
-    form: int
+    form: int  # its number
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """`keyed` tells for the keys of both sides whether they are the constant's."""
+# A predicate with its constants; no constant has the key 0. Most of what is kept or made for a
+# large selector are these, so they are as small as can be.
+Said = tuple[Meaning, int, int]
 
+
+class Recipe(NamedTuple):
     meaning: Meaning
     key: Key
-    keyed: tuple[tuple[bool, ...], tuple[bool, ...]]
 
-    @classmethod
-    def of(cls, meaning: Meaning, key: Key) -> Recipe:
-        holds, fails = (
-            tuple((word >> 1) & 15 >= _BELOW for word in side.words if word >= 0)
-            for side in (meaning.holds, meaning.fails)
-        )
-        return cls(meaning, key, (holds, fails))
 
-    def apply(self, text: str) -> Meaning | None:
-        """The meaning with the constant `text`; None where it has to be worked out."""
-        key = self.key(text)
-        if key is None:
-            return None
-        holds, fails, terms, form = self.meaning
-        keyed, keyed_fails = self.keyed
-        return Meaning(
-            Side(holds.words, tuple([key if k else 0 for k in keyed]), holds.required),
-            Side(fails.words, tuple([key if k else 0 for k in keyed_fails]), fails.required),
-            terms,
-            form,
-        )
+def with_source(side: Side) -> Side:
+    """The side of `term op constant`: whatever its atoms compare with is the constant."""
+    kinds = [(word >> 1) & 15 for word in side.words if word >= 0]
+    source = tuple([1 if kind >= _BELOW else 0 for kind in kinds])
+    return Side(side.words, (0,) * len(kinds), side.required, source)
+
+
+def keys_of(side: Side, key: int) -> tuple[int, ...]:
+    keys: list[int] = []
+    side.extend(keys, key, 0)
+    return tuple(keys)
 
 
 def moved(side: Side, numbers: dict[int, int]) -> Side:
     """The same of other terms: `numbers` gives the new number of each."""
     words = tuple([w if w < 0 else w & 511 | numbers[w >> 9] << 9 for w in side.words])
-    return Side(words, side.keys, moved_bits(side.required, numbers))
+    return Side(words, side.keys, moved_bits(side.required, numbers), side.source)
 
 
 def moved_bits(bits: int, numbers: dict[int, int]) -> int:
@@ -85,12 +91,14 @@ def asked_terms(*sides: Side) -> set[int]:
 
 
 def both(low: Meaning, high: Meaning) -> tuple[Side, Side]:
-    """The two sides of `low AND high`."""
-    (a, b), (c, d) = (low.holds, high.holds), (low.fails, high.fails)
-    return (
-        Side((*a.words, *b.words, -5), a.keys + b.keys, a.required | b.required),
-        Side((*c.words, *d.words, -6), c.keys + d.keys, c.required & d.required),
-    )
+    """The two sides of `low AND high`, each with a constant of its own."""
+    return _joined(low.holds, high.holds, -5), _joined(low.fails, high.fails, -6)
+
+
+def _joined(a: Side, b: Side, word: int) -> Side:
+    required = a.required | b.required if word == -5 else a.required & b.required
+    source = a.source + tuple([2 if s == 1 else s for s in b.source])
+    return Side((*a.words, *b.words, word), a.keys + b.keys, required, source)
 
 
 # --- keys --------------------------------------------------------------------

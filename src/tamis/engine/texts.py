@@ -21,7 +21,7 @@ from tamis.logic.wildcards import needed_text, wildcards
 _MEMORY = 64 << 20  # bytes of one RE2 set
 _CLUE = 32  # characters of a LIKE pattern's text that are looked for
 _PREFIX, _SUFFIX, _CONTAINS = int(Kind.PREFIX), int(Kind.SUFFIX), int(Kind.CONTAINS)
-_PLAIN = (_PREFIX, _SUFFIX, _CONTAINS)
+_WITHIN, _PATTERN, _LIKE = int(Kind.WITHIN), int(Kind.PATTERN), int(Kind.LIKE)
 
 
 class Automaton(NamedTuple):
@@ -162,26 +162,27 @@ class TextIndex:
 
     @classmethod
     def of(cls, kinds: list[int], texts: list[str], events: list[int]) -> TextIndex:
-        rows = list(zip(kinds, texts, events, strict=True))
-        plain = [row for row in rows if row[0] in _PLAIN]
-        regexes = [(text, event) for kind, text, event in rows if kind == Kind.PATTERN]
-        likes: list[tuple[str, int]] = []
-        blind: list[tuple[str, int]] = []
-        for kind, text, event in rows:
-            if kind != Kind.LIKE:
-                continue
-            if clue := needed_text(text)[:_CLUE]:
-                plain.append((_CONTAINS, clue, ~len(likes)))
-                likes.append((text, event))
-            else:
-                blind.append((text, event))
-        return cls(
-            _automaton(plain) if plain else None,
-            [(text, event) for kind, text, event in rows if kind == Kind.WITHIN],
-            _regex_sets(regexes) if regexes else [],
-            likes,
-            blind,
-        )
+        plain: tuple[list[int], list[str], list[int]] = [], [], []
+        index = cls(None, [], [], [], [])
+        regexes: list[tuple[str, int]] = []
+        for kind, text, event in zip(kinds, texts, events, strict=True):
+            if kind == _LIKE:
+                clue = needed_text(text)[:_CLUE]
+                (index.likes if clue else index.blind).append((text, event))
+                kind, text, event = _CONTAINS, clue, -len(index.likes)
+            if kind == _PATTERN:
+                regexes.append((text, event))
+            elif kind == _WITHIN:
+                index.within.append((text, event))
+            elif text:
+                plain[0].append(kind)
+                plain[1].append(text)
+                plain[2].append(event)
+        if plain[0]:
+            index.automaton = _automaton(*plain)
+        if regexes:
+            index.patterns = _regex_sets(regexes)
+        return index
 
     def events(self, values: list[str]) -> tuple[I8, I4]:
         """Offsets and events of each value."""
@@ -229,10 +230,11 @@ class TextIndex:
         return kept[offsets], found[keep]
 
 
-def _automaton(rows: list[tuple[int, str, int]]) -> Automaton:
-    encoded = sorted((text.encode(), kind, event) for kind, text, event in rows)
-    offsets, data = _bytes([text for text, _, _ in encoded])
-    count, states = len(rows), _count_states(offsets, data)
+def _automaton(kinds: list[int], texts: list[str], events: list[int]) -> Automaton:
+    encoded = [text.encode() for text in texts]
+    order = sorted(range(len(encoded)), key=encoded.__getitem__)
+    offsets, data = _bytes([encoded[i] for i in order])
+    count, states = len(encoded), _count_states(offsets, data)
     auto = Automaton(
         np.zeros(256, np.int32),
         np.zeros(states + 1, np.int32),
@@ -241,9 +243,9 @@ def _automaton(rows: list[tuple[int, str, int]]) -> Automaton:
         np.full(states, -1, np.int32),
         np.full(count, -1, np.int32),
         np.zeros(count, np.uint8),
-        np.array([kind for _, kind, _ in encoded], np.uint8),
+        np.array(kinds, np.uint8)[order],
         np.diff(offsets).astype(np.int32),
-        np.array([event for _, _, event in encoded], np.int32),
+        np.array(events, np.int32)[order],
     )
     _build(auto, offsets, data)
     return auto
