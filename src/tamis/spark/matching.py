@@ -181,7 +181,7 @@ class Question:
         if subscribers is None:
             return rows
         self.check_free("subscriber")
-        return _with_subscribers(rows, column, subscribers)
+        return _with_subscribers(rows, column, subscribers, few=self.sharding is None)
 
     def answered(self, column: str, wanted: Wanted) -> DataFrame:
         """The messages with one column more, and with `_error` where errors are reported."""
@@ -274,7 +274,10 @@ def _worth_keeping(frame: DataFrame, matches: Column) -> Column:
     return matches | F.col(ERROR).isNotNull() if ERROR in frame.columns else matches
 
 
-def _with_subscribers(rows: DataFrame, column: str, subscribers: pa.Table) -> DataFrame:
+def _with_subscribers(
+    rows: DataFrame, column: str, subscribers: pa.Table, *, few: bool
+) -> DataFrame:
     known = subscribers.rename_columns([_RESULT, "subscriber"])
-    right = F.broadcast(rows.sparkSession.createDataFrame(known))
+    made = rows.sparkSession.createDataFrame(known)
+    right = F.broadcast(made) if few else made  # where they are many, Spark chooses how to join
     return rows.join(right, rows[column] == right[_RESULT], "left").drop(_RESULT)
