@@ -24,6 +24,7 @@ from tamis.cli.summary import _part, _progress_text, chart, job_progress
 from tamis.spark import Subscriptions
 from tamis.spark.failures import reason
 from tamis.spark.job import Job, Sink, Source, format_of
+from tamis.spark.opening import _no_interrupt, _without_chatter
 from tamis.spark.running import Progress, Totals, _summed
 from tamis.spark.tally import Part, Tasks
 
@@ -310,6 +311,17 @@ def test_an_interrupted_batch_leaves_no_output_that_looks_whole(files):
     assert [path for path in Path("o").rglob("*") if path.is_file()] == []
 
 
+def test_an_interrupt_while_spark_starts_is_put_off(capfd):
+    """A Java that loses its Python while it starts would stay behind for ever."""
+    before = signal.getsignal(signal.SIGINT)
+    with _no_interrupt() as came:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+    assert came == [signal.SIGINT]
+    assert signal.getsignal(signal.SIGINT) is before
+    assert capfd.readouterr().err == "stopping as soon as Spark has started\n"
+
+
 # --- the bundled example ---------------------------------------------------------
 
 
@@ -382,6 +394,19 @@ def test_rows_are_known_before_where_parquet_is_at_hand(files):
     assert rows("s3://bucket/m.parquet") is None
     assert rows("m.parquet", "csv") is None
     assert rows("s.jsonl") is None
+
+
+def test_java_is_quiet_about_itself_and_about_nothing_else(capfd):
+    with _without_chatter():
+        lines = "WARNING: Using incubator modules: x\\nERROR: y\\n"
+        subprocess.run(
+            [sys.executable, "-c", f"import sys; sys.stderr.write('{lines}')"], check=True
+        )
+    deadline, told = time.monotonic() + 10, ""
+    while not told and time.monotonic() < deadline:
+        time.sleep(0.02)
+        told += capfd.readouterr().err
+    assert told == "ERROR: y\n"
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -30,9 +30,11 @@ def opened(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSes
     if running is not None:
         yield running
         return
-    with _our_interrupt(), _without_chatter():
+    with _no_interrupt() as interrupted, _without_chatter():
         spark = _start(master, settings)
     try:
+        if interrupted:
+            raise KeyboardInterrupt
         yield spark
     finally:
         spark.stop()
@@ -55,12 +57,26 @@ def _start(master: str | None, settings: Mapping[str, str]) -> SparkSession:
 
 
 @contextmanager
-def _our_interrupt() -> Iterator[None]:
-    """Spark puts its own handler of Ctrl-C in place, which calls Java from wherever it hits."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    with suppress(ValueError):  # not the main thread: nothing was changed
-        signal.signal(signal.SIGINT, before)
+def _no_interrupt() -> Iterator[list[int]]:
+    """Put Ctrl-C off, and have our own handler of it in place afterwards.
+
+    A Java that loses its Python while it starts stays behind for ever. And Spark puts a handler in
+    place that calls Java from wherever the interrupt hits.
+    """
+    before, came = signal.getsignal(signal.SIGINT), list[int]()
+    main = threading.current_thread() is threading.main_thread()
+
+    def put_off(number: int, frame: object) -> None:
+        came.append(number)
+        os.write(2, b"stopping as soon as Spark has started\n")
+
+    if main:
+        signal.signal(signal.SIGINT, put_off)
+    try:
+        yield came
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

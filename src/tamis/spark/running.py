@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tamis.spark.failures import told_simply
+from tamis.spark.interrupts import Apart
 from tamis.spark.job import COLUMNS, Job
 from tamis.spark.live import LiveQuestion
 from tamis.spark.matching import Question
@@ -94,11 +94,15 @@ class Running:
     @classmethod
     def prepare(cls, job: Job, spark: SparkSession) -> Running:
         """Read and compile the subscriptions; nothing is matched yet."""
-        tally = Tally(spark, named=job.named)
         with told_simply():
-            messages = job.messages.messages(spark, stream=job.stream is not None)
-            subscriptions = job.subscriptions.subscriptions(spark)
-            question = Question.of(messages, subscriptions, job.options)
+            return Apart(spark, lambda: cls._prepared(job, spark)).result()
+
+    @classmethod
+    def _prepared(cls, job: Job, spark: SparkSession) -> Running:
+        tally = Tally(spark, named=job.named)
+        messages = job.messages.messages(spark, stream=job.stream is not None)
+        subscriptions = job.subscriptions.subscriptions(spark)
+        question = Question.of(messages, subscriptions, job.options)
         return cls(job, spark, replace(question, tally=tally), tally)
 
     @property
@@ -140,57 +144,33 @@ class Running:
 
 
 class _Batch:
-    """The job in one thread, the looks in another: an interrupt finds this one free to act.
-
-    A call into Java that is interrupted leaves its connection unusable, so this thread makes none
-    until it has to cancel.
-    """
+    """The job in one thread, the looks in another."""
 
     def __init__(self, running: Running) -> None:
-        self.running, self.context = running, running.spark.sparkContext
-        self.group = f"tamis-{uuid.uuid4().hex}"
-        self.rows = running.job.rows()
-        self.frame = running.frame()
-        self.error: BaseException | None = None
-        self.done = threading.Event()
+        self.running, self.rows = running, running.job.rows()
+        write = running.job.output.write
+        self.work = Apart(running.spark, lambda: write(running.frame()))
 
     def run(self, tell: Tell) -> None:
-        doing = threading.Thread(target=self._do, daemon=True)
         looking = threading.Thread(target=self._look, args=(tell,), daemon=True)
-        doing.start()
         looking.start()
         try:
-            self.done.wait()
-        except KeyboardInterrupt:
-            self.context.cancelJobGroup(self.group)
-            doing.join(20)
-            raise
+            self.work.result()
         finally:
-            self.done.set()
             looking.join(5)
-        self.running.totals.add(self.running.tally.parts())
-        if self.error is not None:
-            raise self.error
-
-    def _do(self) -> None:
-        try:
-            self.context.setJobGroup(self.group, "tamis run", interruptOnCancel=True)
-            self.running.job.output.write(self.frame)
-        except BaseException as error:
-            self.error = error
-        finally:
-            self.done.set()
+            self.running.totals.add(self.running.tally.parts())
 
     def _look(self, tell: Tell) -> None:
-        while not self.done.wait(_LOOK):
+        while not self.work.done.wait(_LOOK):
             parts = self.running.tally.parts()
             tasks, of_tasks = self._tasks()
             rows, matches = sum(p.rows for p in parts), sum(p.matches for p in parts)
             tell(Progress(rows, matches, self.rows, tasks, of_tasks))
 
     def _tasks(self) -> tuple[int, int]:
-        tracker, found = self.context.statusTracker(), Counter[str]()
-        for number in tracker.getJobIdsForGroup(self.group):
+        tracker = self.running.spark.sparkContext.statusTracker()
+        found = Counter[str]()
+        for number in tracker.getJobIdsForGroup(self.work.group):
             job = tracker.getJobInfo(number)
             for stage in [] if job is None else job.stageIds:
                 if (info := tracker.getStageInfo(stage)) is not None:
@@ -205,7 +185,11 @@ class _Stream:
     def __init__(self, running: Running) -> None:
         self.running, job = running, running.job
         assert job.stream is not None
-        self.query = job.output.start(running.frame(), job.stream.every, job.stream.checkpoint)
+        stream = job.stream
+        self.query = Apart(
+            running.spark,
+            lambda: job.output.start(running.frame(), stream.every, stream.checkpoint),
+        ).result()
         self.seen = -1
         self.done = threading.Event()
 
