@@ -24,6 +24,7 @@ from tamis import (
     SubscriptionError,
     TamisError,
 )
+from tamis.engine import following
 from tamis.engine import table as module
 from tamis.engine.following import Follower
 from tamis.engine.table import Subscriptions
@@ -438,6 +439,18 @@ def test_tables_are_compiled_by_themselves(table, monkeypatch):
     view = table.view()
     assert len(view.matcher) == 25
     assert len(view.subscribers) <= 2 * 25 + 10 + 10  # slots of removed ones do not pile up
+
+
+def test_a_follower_drops_the_slots_of_removed_ones(table, monkeypatch):
+    monkeypatch.setattr(module, "_DUE", 10)
+    monkeypatch.setattr(following, "_SURPLUS", 5)
+    table.add_many([("a", "n = 1"), ("b", "n > 3")])
+    follower = table.follower()
+    for i in range(60):
+        table.replace("a", f"n = {i}")
+        view = follower.at()
+        assert view.matcher.match({"n": i}) == (["b", "a"] if i > 3 else ["a"])
+        assert len(view.subscribers) < 40
 
 
 # --- pins ----------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LITTLE = 1 << 18  # bytes of changes that are sooner applied than a snapshot is loaded
+_SURPLUS = 10_000  # slots of removed subscriptions that are put up with
 _TRIES = 5
 
 
@@ -74,6 +75,11 @@ class View:
     ids: IdKind | None = None
     subscribers: Subscribers = field(default_factory=Subscribers)
     problems: Sequence[Problem] = ()
+
+    @property
+    def surplus(self) -> int:
+        """How many more slots than twice the subscriptions there are: those of removed ones."""
+        return len(self.subscribers) - 2 * len(self.matcher)
 
     def rows(self) -> pa.Table:
         """The subscriptions: `id`, `selector` and `subscriber`, in the order of adding."""
@@ -163,9 +169,8 @@ class Follower:
             raise FileNotFoundError
         base = present.base(version)
         if held is not None and held.version <= version:
-            if base <= held.version:
-                return held
-            if self.versions.size(held.version, version) <= _LITTLE:
+            little = self.versions.size(held.version, version) <= _LITTLE
+            if base <= held.version or (little and held.surplus <= _SURPLUS):
                 return held
         return self._loaded(base)
 

@@ -302,7 +302,7 @@ class Subscriptions:
                 return
             follower = self.follower()
             view = follower.at(version)
-            if len(view.subscribers) > 2 * len(view.matcher) + _DUE:  # mostly of removed ones
+            if view.surplus > _DUE:
                 view = follower.compiled(whole)
             # The table comes last: who finds it may rely on the snapshot.
             save(view, self.versions.path(version, "snapshot"))
