@@ -153,23 +153,28 @@ FALSE = Some(())
 
 
 def all_of(parts: Iterable[Formula]) -> Formula:
-    flat = [p for part in parts for p in (part.parts if isinstance(part, All) else (part,))]
-    if len(flat) == 1:
-        return flat[0]
-    distinct = dict.fromkeys(flat)
-    if FALSE in distinct:
+    flat = _distinct(
+        [p for part in parts for p in (part.parts if isinstance(part, All) else (part,))]
+    )
+    if FALSE in flat:
         return FALSE
-    return flat[0] if len(distinct) == 1 else All(tuple(distinct))
+    return flat[0] if len(flat) == 1 else All(tuple(flat))
 
 
 def any_of(parts: Iterable[Formula]) -> Formula:
-    flat = [p for part in parts for p in (part.parts if isinstance(part, Some) else (part,))]
-    if len(flat) == 1:
-        return flat[0]
-    distinct = dict.fromkeys(flat)
-    if TRUE in distinct:
+    flat = _distinct(
+        [p for part in parts for p in (part.parts if isinstance(part, Some) else (part,))]
+    )
+    if TRUE in flat:
         return TRUE
-    return flat[0] if len(distinct) == 1 else Some(tuple(distinct))
+    return flat[0] if len(flat) == 1 else Some(tuple(flat))
+
+
+def _distinct(parts: list[Formula]) -> list[Formula]:
+    """Each part once. Comparing two is quicker than hashing them, and mostly there are two."""
+    if len(parts) > 2:
+        return list(dict.fromkeys(parts))
+    return parts[:1] if len(parts) == 2 and parts[0] == parts[1] else parts
 
 
 def negation(formula: Formula) -> Formula:
