@@ -34,9 +34,11 @@ def run(scale: str) -> Result:
     with tempfile.TemporaryDirectory(prefix="tamis-bench-") as name:
         folder = Path(name)
         _save(folder, s)
-        found = _apart(folder, scale, max(s.cores), "python", "others", "million", "first")
-        grown = [_apart(folder, scale, cores, "growth")["growth"] for cores in s.cores]
-        found["growth"] = [row for rows in grown for row in rows]
+        *fewer, cores = s.cores
+        parts = ("python", "others", "million", "first", "growth")
+        found = _apart(folder, scale, cores, *parts)
+        for few in reversed(fewer):
+            found["growth"] = _apart(folder, scale, few, "growth")["growth"] + found["growth"]
         for part in ("memory", "loaded"):
             found |= _apart(folder, scale, s.workers, part)
     tables = [
