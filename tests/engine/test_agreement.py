@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import random
+import threading
 
 import pytest
 
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError
-from tamis.language import canonical, parse
+from tamis.engine import state
+from tamis.language import canonical, parse, tree
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
@@ -82,6 +85,68 @@ def test_wide_blocks_agree_with_the_oracle(semantics: Semantics) -> None:
         for row, id in zip(bits, ids, strict=True):
             found = [m for m in range(150) if int(row[m // 64]) >> m % 64 & 1]
             assert found == [m for m, w in enumerate(wanted) if id in w]
+
+
+def clustered(rng: random.Random, schema: Schema | None) -> tree.Condition:
+    """A condition on one of 20 keys, few of them much asked for; mostly a plain conjunction."""
+    key = rng.choice(["k0"] * 40 + ["k1"] * 5 + [f"k{i}" for i in range(20)])
+    parts = [f"key = '{key}'"]
+    for _ in range(rng.randrange(4)):
+        parts.append(rng.choice(PLAIN).format(rng.randrange(-3, 12), rng.choice("abc")))
+    if rng.random() < 0.15:
+        parts.append(f"({canonical(st.random_condition(rng, schema, lookups=tuple(st.LOOKUPS)))})")
+    return parse(" AND ".join(parts))
+
+
+PLAIN = (
+    *("i < {0}", "i > {0}", "d < {0}.5", "d >= {0}", "s = '{1}'", "s <> '{1}'", "i <> {0}"),
+    *("i BETWEEN {0} AND 9", "(i < {0} OR s = '{1}')", "s IS NULL", "i IN ({0}, 5)", "NOT d < {0}"),
+)
+KEYED = Schema.of(key=str, i=int, d=float, s=str, b=bool, t=datetime.datetime)
+
+
+@pytest.mark.parametrize("kept", [1 << 16, 40])
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@pytest.mark.parametrize("typed", [False, True])
+def test_clusters_agree_with_the_oracle(
+    semantics: Semantics, typed: bool, kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most subscriptions ask for one key. Also where there is no room to keep what is found."""
+    monkeypatch.setattr(state, "_FEW_PAIRS", kept)
+    monkeypatch.setattr(state, "_MANY_PAIRS", kept)
+    monkeypatch.setattr(state, "_memory", threading.local())
+    rng = random.Random(f"clusters {semantics}{typed}")
+    schema = KEYED if typed or semantics == "total" else None
+    conditions = [clustered(rng, schema) for _ in range(200)]
+    matcher = Matcher(schema, semantics=semantics, lookups=st.LOOKUPS)
+    matcher.add_many((i, canonical(c)) for i, c in enumerate(conditions))
+    gone = rng.sample(range(200), 5)
+    for id in gone if kept == 40 else ():
+        matcher.remove(id)
+    matcher.settle()
+    cubes = matcher._folding.state.segments[0].cubes
+    assert len(cubes.subscription) > 100  # else this tests something else
+    assert len(cubes.rest) > 0
+    messages = good_messages(rng, KEYED, semantics, 80)
+    messages = [{**m, "key": rng.choice(["k0", "k1", "k2", "k3", "x"])} for m in messages]
+    for message in messages[:40]:
+        message.update(i=rng.randrange(-3, 12), s=rng.choice("abcd"), d=rng.randrange(12) / 2)
+    wanted = [expected(conditions, m, semantics, schema) for m in messages]
+    wanted = [[id for id in row if id in matcher] for row in wanted]
+    assert sum(map(len, wanted)) > 100
+    assert matcher.match_many(messages).to_pylist() == wanted
+    assert [matcher.match(m) for m in messages[:20]] == wanted[:20]
+    if schema is not None:
+        batch, _ = to_batch(messages, schema, list(schema), from_value)
+        assert matcher.match_batch(batch).to_pylist() == wanted
+        assert matcher.count_batch(batch).tolist() == [len(w) for w in wanted]
+        ids, bits = matcher.bitmap_batch(batch)
+        found = [[i for i, row in zip(ids, bits, strict=True) if _bit(row, m)] for m in range(80)]
+        assert found == wanted
+
+
+def _bit(row, m: int) -> int:
+    return int(row[m // 64]) >> m % 64 & 1
 
 
 def test_texts_of_several_attributes_agree_with_the_oracle() -> None:

@@ -16,7 +16,8 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from tamis import Matcher, Schema
+from tamis import Matcher, MessageError, Schema
+from tamis.engine.threads import shared
 
 SCHEMA = Schema.of(n=int, s=str, flag=bool)
 SECONDS = 0.8
@@ -251,3 +252,46 @@ def test_writers_that_want_the_same_ids() -> None:
     assert sorted(wins) == list(range(len(wins)))
     assert matcher.match(MESSAGE) == list(matcher)
     assert sorted(matcher) == sorted(wins)
+
+
+def test_errors_of_threads_name_the_row_of_the_whole_table() -> None:
+    matcher = Matcher(Schema.of(n=int))
+    matcher.add(1, "n > 0")
+    table = pa.table({"n": pa.array([1.0] * 70 + [1.5] + [1.0] * 20 + [2.5] * 9)})
+    for threads in (1, 2, 7):
+        with pytest.raises(MessageError, match="^row 70: n = 1.5"):
+            matcher.count_batch(table, threads=threads)
+        with pytest.raises(MessageError, match="^row 70: n = 1.5"):
+            matcher.match_batch(table, threads=threads)
+
+
+def test_a_lookup_may_match_messages_itself() -> None:
+    """Also on threads, and while the pool of threads is busy with those that ask it."""
+    inner = Matcher(Schema.of(n=int))
+    inner.add_many((i, f"n >= {i}") for i in range(50))
+    numbers = pa.table({"n": list(range(40))})
+
+    def level(n: int) -> int:
+        counted = inner.count_batch(numbers, threads=3)
+        assert counted.tolist() == list(range(1, 41))
+        return len(outer.match({"n": n, "deep": 1})) if n == 7 else len(inner.match({"n": n}))
+
+    outer = Matcher(Schema.of(n=int, deep=int), lookups={"level": level})
+    outer.add_many((f"l{i}", f"deep IS NULL AND level(n) = {i}") for i in range(30))
+    outer.add_many((f"d{i}", f"deep = 1 AND n < {i}") for i in range(20))
+    wanted = [[f"l{n + 1 if n != 7 else 12}"] for n in range(20)]
+    assert [outer.match({"n": n}) for n in range(20)] == wanted
+    table = pa.table({"n": list(range(20))})
+    assert outer.match_batch(table, threads=70).to_pylist() == wanted
+
+
+def test_shared_work_keeps_the_order_and_raises_the_first_error() -> None:
+    assert shared(lambda i: i * i, range(100), 4) == [i * i for i in range(100)]
+
+    def work(i: int) -> None:
+        time.sleep(0.001 * (i % 3))
+        if i >= 20:
+            raise ValueError(i)
+
+    with pytest.raises(ValueError, match="^20$"):
+        shared(work, range(100), 4)

@@ -66,8 +66,9 @@ def from_table(
     names: Sequence[str],
     semantics: Semantics,
     schema: Schema | None,
+    first: int = 0,
 ) -> Messages:
-    """Only the named columns are read; nested ones by dotted name.
+    """Only the named columns are read; nested ones by dotted name. `first`: the number of row 0.
 
     A value that the schema (or 64 bits, or UTF-8) cannot hold is a MessageError naming its row.
     """
@@ -90,8 +91,8 @@ def from_table(
     if misfits:
         row, reason = min(misfits.items())
         more = f" (and {len(misfits) - 1} more rows)" if len(misfits) > 1 else ""
-        raise MessageError(f"row {row}: {reason}{more}")
-    return Messages(table.num_rows, _complete(columns, table.num_rows, semantics, schema))
+        raise MessageError(f"row {first + row}: {reason}{more}")
+    return Messages(table.num_rows, _complete(columns, table.num_rows, semantics, schema, first))
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
@@ -101,7 +102,11 @@ def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _complete(
-    columns: dict[str, AnyColumn], length: int, semantics: Semantics, schema: Schema | None
+    columns: dict[str, AnyColumn],
+    length: int,
+    semantics: Semantics,
+    schema: Schema | None,
+    first: int,
 ) -> dict[str, AnyColumn]:
     """Fill in defaults; under total semantics, insist that nothing is missing."""
     if schema is None or semantics not in ("default", "total"):
@@ -115,7 +120,7 @@ def _complete(
             if length:
                 row = int(np.flatnonzero(~column.valid)[0])
                 raise MessageError(
-                    f"row {row} does not define {attribute.name}: "
+                    f"row {first + row} does not define {attribute.name}: "
                     "total semantics needs every attribute"
                 )
         elif attribute.default is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tamis.engine.strings import Table, find
 from tamis.logic.atoms import plain
 from tamis.schema import Type, type_of
 
@@ -34,6 +35,53 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.valid)
+
+
+class Texts(Column):
+    """Strings as Arrow holds them; codes and texts are made where they are asked for."""
+
+    __slots__ = ("_coded", "array")
+    array: pa.Array
+    _coded: tuple[npt.NDArray[Any], Sequence[str]] | None
+
+    def __init__(self, array: pa.Array, valid: Mask) -> None:
+        set_ = object.__setattr__
+        set_(self, "type", Type.STRING)
+        set_(self, "valid", valid)
+        set_(self, "array", array)
+        set_(self, "_coded", None)
+
+    @property
+    def data(self) -> npt.NDArray[Any]:
+        return self._codes()[0]
+
+    @property
+    def texts(self) -> Sequence[str]:
+        return self._codes()[1]
+
+    def _codes(self) -> tuple[npt.NDArray[Any], Sequence[str]]:
+        if self._coded is None:
+            import pyarrow as pa
+            import pyarrow.compute as pc
+
+            coded = self.array.dictionary_encode()
+            codes = pc.fill_null(coded.indices, 0).cast(pa.int32()).to_numpy(zero_copy_only=False)
+            object.__setattr__(self, "_coded", (codes, coded.dictionary.to_pylist() or [""]))
+        assert self._coded is not None
+        return self._coded
+
+    def find(self, table: Table) -> npt.NDArray[np.int32]:
+        """Which string of the table each value is, -1 where it is none."""
+        _, offsets, data = self.array.buffers()
+        begin, length = self.array.offset, len(self.array)
+        found = np.empty(length, np.int32)
+        if not length:
+            return found
+        bounds = np.frombuffer(offsets, np.int32)[begin : begin + length + 1]
+        held = np.frombuffer(data or b"", np.uint8)
+        bounds.flags.writeable = held.flags.writeable = False  # kernels are compiled for that
+        find(held, bounds, self.valid, table, found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +120,7 @@ def from_arrow(array: pa.Array, kind: Type | None) -> Column:
     if kind is None:
         return Column(None, valid, np.zeros(len(array), np.int64))
     if kind is Type.STRING:
-        coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
-        codes = pc.fill_null(coded.indices, 0).cast(pa.int32()).to_numpy(zero_copy_only=False)
-        return Column(kind, valid, codes, coded.dictionary.to_pylist() or [""])
+        return Texts(array, valid)
     if array.null_count:
         array = pc.fill_null(array, pa.scalar(0).cast(array.type))
     if kind is Type.BOOL:

@@ -11,9 +11,9 @@ import numpy as np
 
 from tamis.diagram.kernels import HIGHEST
 from tamis.diagram.questions import double_key
-from tamis.engine.columns import AnyColumn, Column, Mixed, from_values
+from tamis.engine.columns import AnyColumn, Column, Mixed, Texts, from_values
 from tamis.engine.index import Index, Points, TermIndex
-from tamis.engine.kernels import merge_events
+from tamis.engine.kernels import defined_columns, find_keys, merge_events
 from tamis.engine.layout import I4, I8, U1, U8, Block
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of, plain
@@ -70,7 +70,7 @@ def encode_one(index: Index, value_of: Callable[[Derived], object]) -> Block:
         if kind is Type.STRING and term.texts is not None:
             events += term.texts.events([value])[1].tolist()
     offsets = np.array([0, len(events)], np.int64)
-    return Block(keys, flags, offsets, np.array(events, np.int32), np.zeros(1, np.uint64))
+    return Block(keys, flags, offsets, np.array(events, np.int32), _defined(flags))
 
 
 def _one_key(term: TermIndex, value: Any) -> int:
@@ -79,9 +79,8 @@ def _one_key(term: TermIndex, value: Any) -> int:
 
 def _defined(flags: U1) -> U8:
     """The defined columns of each message as bits; columns beyond 64 have none."""
-    defined = np.zeros(flags.shape[1], np.uint64)
-    for c in range(min(64, len(flags))):
-        defined |= (flags[c] & 1).astype(np.uint64) << np.uint64(c)
+    defined = np.empty(flags.shape[1], np.uint64)
+    defined_columns(flags, defined)
     return defined
 
 
@@ -117,17 +116,25 @@ def _encode(
     kind = column.type
     family = Family.ANY if kind is None else family_of(kind)
     bits = 1 if kind is None else 1 | 2 << family
-    flags[rows] |= np.where(column.valid, np.uint8(bits), np.uint8(0))
+    every = bool(column.valid.all())
+    flags[rows] |= np.uint8(bits) if every else np.where(column.valid, np.uint8(bits), np.uint8(0))
     if kind is None:
         return
     if family in term.below:
         place, constants = term.below[family]
-        keys[place, rows] = np.where(column.valid, _keys(term, column, constants), HIGHEST)
+        own = _keys(term, column, constants)
+        keys[place, rows] = own if every else np.where(column.valid, own, HIGHEST)
     found: list[Feature] = []
     if family in term.points:
         points = term.points[family]
-        code = np.where(column.valid, _point_codes(term, column, points), -1)
-        found.append(Feature(code.astype(np.int32), points.offsets, points.events))
+        if isinstance(column, Texts) and term.texts is None and family not in term.below:
+            code = column.find(points.table())
+        elif not points.numbers:
+            code = np.empty(len(column), np.int32)
+            find_keys(points.keys, _fixed(direct_keys(column)), column.valid, code)
+        else:
+            code = np.where(column.valid, _point_codes(term, column, points), -1)
+        found.append(Feature(code.astype(np.int32, copy=False), points.offsets, points.events))
     if kind is Type.STRING and term.texts is not None:
         offsets, events = term.texts.events(list(column.texts))
         code = np.where(column.valid, column.data, -1)
@@ -163,7 +170,8 @@ def direct_keys(column: Column) -> I8:
     if column.type is not Type.DOUBLE:
         return column.data
     bits: I8 = (column.data + 0.0).view(np.int64)
-    return np.where(bits >= 0, bits, bits ^ np.int64(0x7FFFFFFFFFFFFFFF))
+    bits ^= (bits >> np.int64(63)) & np.int64(HIGHEST)
+    return bits
 
 
 def _point_codes(term: TermIndex, column: Column, points: Points) -> I8:
@@ -172,13 +180,18 @@ def _point_codes(term: TermIndex, column: Column, points: Points) -> I8:
         get = points.numbers.get
         codes = np.array([get(t, -1) for t in column.texts], np.int64)
         return np.take(codes, column.data)
-    if not points.numbers:
-        return _found(points.keys, np.arange(len(points.keys)), direct_keys(column))
     exact = np.int64 if column.type is Type.INT else np.float64
     known = [(v, i) for v, i in points.numbers.items() if _holds(v, column.type)]
     known.sort()
     values = np.array([v for v, _ in known], exact)
     return _found(values, np.array([i for _, i in known], np.int64), column.data)
+
+
+def _fixed(array: I8) -> I8:
+    """The array as one that nobody may write: kernels are compiled for such."""
+    fixed = array.view()
+    fixed.flags.writeable = False
+    return fixed
 
 
 def _holds(value: Any, kind: Type | None) -> bool:

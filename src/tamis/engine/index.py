@@ -15,6 +15,7 @@ import numpy as np
 from tamis.diagram.questions import AMONG, Vocabulary
 from tamis.diagram.variables import Atoms
 from tamis.engine.layout import I4, I8
+from tamis.engine.strings import Table, table_of
 from tamis.engine.templates import Template
 from tamis.engine.texts import TextIndex
 from tamis.logic import Derived, Kind
@@ -36,6 +37,13 @@ class Points:
     numbers: dict[Any, int]
     offsets: I8
     events: I4
+    known: Table | None = field(default=None, repr=False, compare=False)
+
+    def table(self) -> Table:
+        """The strings for kernels; made when they are first asked for."""
+        if self.known is None:
+            self.known = table_of(self.numbers)
+        return self.known
 
     def find(self, value: Any) -> int:
         """The number of the point that is `value` (a key, where keys are direct), or -1."""

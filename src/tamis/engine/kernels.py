@@ -14,17 +14,17 @@ from tamis.engine.layout import (
     GROUP,
     HOIST,
     I4,
-    I8,
     NEED,
     NODE,
+    REST,
     ROOT,
     THRESHOLD,
-    U1,
     U8,
 )
+from tamis.engine.narrow import run_cubes
+from tamis.engine.outputs import BIT_AT, BITMAP, BITS, COUNT, FILL, KEEP
 from tamis.engine.vector import WIDE, add8, choose
 
-COUNT, FILL, BITMAP = 0, 1, 2
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
@@ -32,29 +32,8 @@ _PLANES = 32
 ROWS = 64 + _PLANES + 1
 
 
-def _byte_bits() -> tuple[U1, U1]:
-    count = np.array([bin(b).count("1") for b in range(256)], np.uint8)
-    place = np.zeros((256, 8), np.uint8)
-    for b in range(256):
-        bits = [i for i in range(8) if b >> i & 1]
-        place[b, : len(bits)] = bits
-    return count, place
-
-
-_BITS, _BIT_AT = _byte_bits()
-
-
-class Output(NamedTuple):
-    """Where results go. `mode` COUNT adds to counts[m]; FILL writes the slot at out[cursor[m]] and
-    moves the cursor (counts is the cursor); BITMAP sets bit m of row bits[subscription]."""
-
-    counts: I8
-    out: I4
-    bits: U8
-
-
 class Scratch(NamedTuple):
-    """Working memory of one thread; `event`, `count` and `last` are zero between calls."""
+    """Working memory of one thread; what counts or marks is zero between calls."""
 
     event: U8  # event x WIDE: who fires it
     value: U8  # place
@@ -63,6 +42,8 @@ class Scratch(NamedTuple):
     rows: U8  # 64 + _PLANES + 1 rows: results of a group, counters, carry
     count: I4  # type: ignore[assignment]  # of messages, per cluster
     last: I4  # message that touched the cluster last, per cluster
+    place: I4  # of an event among those of the cluster at work, plus one
+    asked: U8  # columns that each requirement asks for, of the first 64, as bits
 
 
 @njit(cache=True, nogil=True)
@@ -84,6 +65,31 @@ def merge_events(codes, bases, offsets, events, out_offsets, out):
 
 
 @njit(cache=True, nogil=True)
+def find_keys(keys, wanted, valid, out):
+    """out[m]: the number of the ascending key that wanted[m] is, -1 where it is none."""
+    if keys.size == 0:
+        out[:] = -1
+        return
+    for m in range(out.size):
+        at, size = 0, keys.size
+        while size > 1:
+            half = size >> 1
+            at += half if keys[at + half] <= wanted[m] else 0
+            size -= half
+        out[m] = at if valid[m] and keys[at] == wanted[m] else -1
+
+
+@njit(cache=True, nogil=True)
+def defined_columns(flags, out):
+    """Bit c of out[m]: message m defines column c, of the first 64."""
+    out[:] = _ZERO
+    for c in range(min(64, flags.shape[0])):
+        shift = np.uint64(c)
+        for m in range(out.size):
+            out[m] |= np.uint64(flags[c, m] & 1) << shift
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _rank(threshold, first, count, key):
     """How many of the ascending thresholds are <= key."""
     low, high = 0, count
@@ -144,8 +150,12 @@ def _sweep_word(clusters, c, requirements, block, chosen, scratch):
 
 @njit(cache=True, nogil=True)
 def _adequate_word(needs, requirements, block, chosen, scratch):
-    """Who fulfils each requirement. Each column is looked at once."""
+    """Who fulfils each requirement. Each column is looked at once; of many requirements, each once
+    for messages that define the same columns."""
     columns = block.flags.shape[0]
+    if needs.size > 64 and columns <= 64:
+        _adequate_alike(needs, block.defined, chosen, scratch)
+        return
     defined, known = np.empty(columns, np.uint64), np.zeros(columns, np.bool_)
     for k in range(needs.size):
         word = _ONES if chosen.size == 64 else (_ONE << np.uint64(chosen.size)) - _ONE
@@ -159,6 +169,26 @@ def _adequate_word(needs, requirements, block, chosen, scratch):
 
 
 @njit(cache=True, nogil=True)
+def _adequate_alike(needs, defined, chosen, scratch):
+    """The same by masks of columns: chosen messages that define the same ones stand together."""
+    lacking, who = np.empty(64, np.uint64), np.empty(64, np.uint64)
+    alike = 0
+    for j in range(chosen.size):
+        missing = ~defined[chosen[j]]
+        if alike == 0 or lacking[alike - 1] != missing:
+            lacking[alike], who[alike] = missing, _ZERO
+            alike += 1
+        who[alike - 1] |= _ONE << np.uint64(j)
+    for k in range(needs.size):
+        asked = scratch.asked[needs[k]]
+        word = _ZERO
+        for a in range(alike):
+            if asked & lacking[a] == _ZERO:
+                word |= who[a]
+        scratch.adequate[k, 0] = word
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _part_end(clusters, at, end, h):
     """The row after the last node of hoisted part h."""
     if h + 1 < end[HOIST]:
@@ -166,7 +196,7 @@ def _part_end(clusters, at, end, h):
     return at[NODE] + clusters.root[at[ROOT], 0] if end[ROOT] > at[ROOT] else end[NODE]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _part_word(node, first, last, place, value):
     """Evaluate nodes first to last into places from `place` on; the last one's word."""
     word = _ZERO
@@ -178,7 +208,7 @@ def _part_word(node, first, last, place, value):
     return word
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _flag_word(flags, column, bit, chosen):
     word = _ZERO
     for j in range(chosen.size):
@@ -189,22 +219,34 @@ def _flag_word(flags, column, bit, chosen):
 
 @njit(cache=True, nogil=True)
 def _emit(word, chosen, first, subscription, slot, output, mode):
-    """Write one subscription's word of results (bit j: message chosen[first + j])."""
+    """Write one subscription's word of results (bit j: message chosen[first + j]).
+
+    False where its pairs should be kept and there is no room: then they are only counted.
+    """
     base = first
+    pair, room = output.at[0], output.pairs.size
     while word != _ZERO:
         byte = np.int64(word & np.uint64(255))
-        for b in range(_BITS[byte]):
-            m = chosen[base + _BIT_AT[byte, b]]
+        for b in range(BITS[byte]):
+            m = chosen[base + BIT_AT[byte, b]]
+            if mode == BITMAP:
+                output.bits[subscription, m >> 6] |= _ONE << np.uint64(m & 63)
+                continue
             if mode == FILL:
                 output.out[output.counts[m]] = slot
-                output.counts[m] += 1
-            else:
-                output.bits[subscription, m >> 6] |= _ONE << np.uint64(m & 63)
+            elif pair < room:
+                output.pairs[pair] = np.int64(m) << 32 | np.int64(slot)
+                pair += 1
+            elif pair == room:
+                pair += 1
+            output.counts[m] += 1
         word >>= np.uint64(8)
         base += 8
+    output.at[0] = min(pair, room)
+    return pair <= room
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _add(planes, word):
     """Add a word of ones to 64 counters that stand upright in `planes`."""
     p = 0
@@ -225,64 +267,53 @@ def _counted(planes, chosen, first, counts):
 
 
 @njit(cache=True, nogil=True)
-def _run_root(clusters, at, end, r, place, part, slots, alive, scratch, output, planes, mode):
-    """Evaluate root r of a cluster for at most 64 messages, and count or write its matches."""
-    adequate = scratch.adequate[clusters.root[r, 3], 0]
-    s = clusters.root[r, 2]
-    if adequate == _ZERO or not alive[s]:
-        return
-    last = at[NODE] + clusters.root[r + 1, 0] if r + 1 < end[ROOT] else end[NODE]
-    _part_word(clusters.node, at[NODE] + clusters.root[r, 0], last, place, scratch.value)
-    word = scratch.value[clusters.root[r, 1]] & adequate
-    if word != _ZERO:
-        if mode == COUNT:
-            _add(planes, word)
-        else:
-            _emit(word, part, 0, s, slots[s], output, mode)
-
-
-@njit(cache=True, nogil=True)
 def _run_sparse(
     clusters, by_need, requirements, block, chosen, slots, alive, scratch, output, mode
 ):
     """Cluster 0 for few relevant subscriptions: only roots whose requirement somebody fulfils."""
     planes = np.zeros(_PLANES, np.uint64)
-    at, end = clusters.starts[0], clusters.starts[1]
+    node, root, value = clusters.node, clusters.root, scratch.value
+    end = clusters.starts[1]
     for first in range(0, chosen.size, 64):
         part = chosen[first : first + 64]
         place = _sweep_word(clusters, 0, requirements, block, part, scratch)
         for k in range(end[NEED]):
-            if scratch.adequate[k, 0] != _ZERO:
-                for i in range(by_need.starts[k], by_need.starts[k + 1]):
-                    r = by_need.roots[i]
-                    _run_root(
-                        clusters,
-                        at,
-                        end,
-                        r,
-                        place,
-                        part,
-                        slots,
-                        alive,
-                        scratch,
-                        output,
-                        planes,
-                        mode,
-                    )
+            adequate = scratch.adequate[k, 0]
+            if adequate == _ZERO:
+                continue
+            for i in range(by_need.starts[k], by_need.starts[k + 1]):
+                r = by_need.roots[i]
+                s = root[r, 2]
+                if not alive[s]:
+                    continue
+                last = np.int64(root[r + 1, 0]) if r + 1 < end[ROOT] else end[NODE]
+                _part_word(node, np.int64(root[r, 0]), last, place, value)
+                word = value[root[r, 1]] & adequate
+                if word != _ZERO:
+                    if mode == COUNT:
+                        _add(planes, word)
+                    else:
+                        _emit(word, part, 0, s, slots[s], output, mode)
         if mode == COUNT:
             _counted(planes, part, 0, output.counts)
             planes[:] = _ZERO
 
 
 @njit(cache=True, nogil=True)
-def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch, output, mode):
-    """Evaluate cluster c for all the chosen messages, 64 at a time."""
+def _run_cluster(
+    clusters, c, roots, requirements, block, chosen, slots, alive, scratch, output, mode
+):
+    """Evaluate roots of cluster c (all, where `roots` is empty) for the chosen messages, 64 at a
+    time. The mode in which it ended: COUNT where there was no room to keep the pairs."""
     planes = np.zeros(_PLANES, np.uint64)
+    at, end = clusters.starts[c], clusters.starts[c + 1]
+    count = roots.size if roots.size else end[ROOT] - at[ROOT]
+    mark = output.at[0]
     for first in range(0, chosen.size, 64):
         part = chosen[first : first + 64]
         place = _sweep_word(clusters, c, requirements, block, part, scratch)
-        at, end = clusters.starts[c], clusters.starts[c + 1]
-        for r in range(at[ROOT], end[ROOT]):  # as in _run_root: a call would cost more than this
+        for i in range(count):
+            r = roots[i] if roots.size else at[ROOT] + i
             adequate = scratch.adequate[clusters.root[r, 3], 0]
             s = clusters.root[r, 2]
             if adequate == _ZERO or not alive[s]:
@@ -293,11 +324,35 @@ def _run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch
             if word != _ZERO:
                 if mode == COUNT:
                     _add(planes, word)
-                else:
-                    _emit(word, part, 0, s, slots[s], output, mode)
+                elif not _emit(word, part, 0, s, slots[s], output, mode):
+                    output.at[0], mode = mark, COUNT
         if mode == COUNT:
             _counted(planes, part, 0, output.counts)
             planes[:] = _ZERO
+    return mode
+
+
+@njit(cache=True, nogil=True)
+def _run_rest(
+    clusters, cubes, requirements, block, work, first, alive, slots, scratch, output, mode
+):
+    """The roots of the touched clusters that are no cubes, from cluster number `first` on.
+
+    How many clusters were kept, as in `run_cubes`, whose `work` this is.
+    """
+    touched, starts, chosen, _ = work
+    kept = touched.size
+    for i in range(first, touched.size):
+        c = touched[i]
+        roots = cubes.rest[cubes.starts[c, REST] : cubes.starts[c + 1, REST]]
+        if roots.size:
+            part = chosen[starts[i] : starts[i + 1]]
+            ended = _run_cluster(
+                clusters, c, roots, requirements, block, part, slots, alive, scratch, output, mode
+            )
+            if ended != mode:
+                kept, mode = i, ended
+    return kept
 
 
 # --- wide blocks: cluster 0 --------------------------------------------------
@@ -425,8 +480,8 @@ def _emit_wide(rows, group, size, chosen, slots, output):
             base = 0
             while word != _ZERO:
                 byte = np.int64(word & np.uint64(255))
-                for b in range(_BITS[byte]):
-                    output.out[at] = slots[group[base + _BIT_AT[byte, b]]]
+                for b in range(BITS[byte]):
+                    output.out[at] = slots[group[base + BIT_AT[byte, b]]]
                     at += 1
                 word >>= np.uint64(8)
                 base += 8
@@ -586,44 +641,63 @@ def _grouped(defined, first, last):
 
 
 @njit(cache=True, nogil=True)
-def run(clusters, links, block, first, last, alive, scratch, output, mode):
-    """Match messages first to last against every cluster that they are relevant to.
+def _run_everywhere(
+    clusters, by_need, requirements, block, first, last, slots, alive, scratch, output, mode
+):
+    """Cluster 0, for messages first to last."""
+    everyone = np.arange(first, last).astype(np.int32)
+    if everyone.size <= 64:
+        every = np.empty(0, np.int32)
+        _run_cluster(
+            clusters, 0, every, requirements, block, everyone, slots, alive, scratch, output, mode
+        )
+        return
+    if clusters.starts[1, NEED] > 1:
+        everyone = _grouped(block.defined, first, last)
+    _run_wide(clusters, by_need, requirements, block, everyone, slots, alive, scratch, output, mode)
 
-    links: (requirements, access, roots by need, slot of each subscription).
+
+@njit(cache=True, nogil=True)
+def run(clusters, cubes, links, block, alive, scratch, output, mode, skip):
+    """Match all messages of the block against every cluster that they are relevant to.
+
+    links: (requirements, access, roots by need, slot of each subscription). In mode KEEP, cluster
+    0 is only counted; how many of the touched clusters were kept (their cubes, and the other
+    roots) is returned for `skip` of the FILL that has to follow, and whether one has to.
     """
     requirements, access, by_need, slots = links
-    if clusters.starts[1, ROOT] > 0:
-        everyone = np.arange(first, last).astype(np.int32)
-        if everyone.size <= 64:
-            _run_cluster(
-                clusters, 0, requirements, block, everyone, slots, alive, scratch, output, mode
-            )
-        else:
-            if clusters.starts[1, NEED] > 1:
-                everyone = _grouped(block.defined, first, last)
-            _run_wide(
-                clusters,
-                by_need,
-                requirements,
-                block,
-                everyone,
-                slots,
-                alive,
-                scratch,
-                output,
-                mode,
-            )
-    if clusters.starts.shape[0] > 2:
-        touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
-        count = _touch(access, block, first, last, scratch, touched)
-        touched = touched[:count]
-        starts = np.empty(count + 1, np.int64)
-        chosen = _gather(access, block, first, last, scratch, touched, starts)
-        for i in range(count):
-            part = chosen[starts[i] : starts[i + 1]]
-            _run_cluster(
-                clusters, touched[i], requirements, block, part, slots, alive, scratch, output, mode
-            )
+    last = block.flags.shape[1]
+    everywhere = clusters.starts[1, ROOT] > 0
+    if everywhere:
+        _run_everywhere(
+            clusters,
+            by_need,
+            requirements,
+            block,
+            0,
+            last,
+            slots,
+            alive,
+            scratch,
+            output,
+            COUNT if mode == KEEP else mode,
+        )
+    if clusters.starts.shape[0] <= 2:
+        return 0, 0, everywhere
+    touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
+    count = _touch(access, block, 0, last, scratch, touched)
+    touched = touched[:count]
+    starts = np.empty(count + 1, np.int64)
+    chosen = _gather(access, block, 0, last, scratch, touched, starts)
+    work = touched, starts, chosen, scratch.place
+    a = run_cubes(clusters, cubes, requirements, block, work, skip[0], alive, slots, output, mode)
+    rest = mode if a == count else COUNT if mode == KEEP else mode
+    b = _run_rest(
+        clusters, cubes, requirements, block, work, skip[1], alive, slots, scratch, output, rest
+    )
+    if rest != mode:
+        b = 0
+    return a, b, everywhere or a < count or b < count
 
 
 @njit(cache=True, nogil=True)
@@ -633,5 +707,18 @@ def sort_rows(offsets, out):
         row = out[offsets[m] : offsets[m + 1]]
         for i in range(1, row.size):
             if row[i] < row[i - 1]:
-                row.sort()
+                _sort(row)
                 break
+
+
+@njit(cache=True, nogil=True)
+def _sort(row):
+    if row.size > 24:
+        row.sort()
+        return
+    for i in range(1, row.size):
+        value, j = row[i], i
+        while j > 0 and row[j - 1] > value:
+            row[j] = row[j - 1]
+            j -= 1
+        row[j] = value

@@ -49,6 +49,27 @@ class Clusters(NamedTuple):
 GROUP, THRESHOLD, EVENT, FLAG, NEED, HOIST, NODE, ROOT = range(8)
 
 
+class Cubes(NamedTuple):
+    """Roots as cubes (see engine/cubes.py); `starts[c]` has where those of cluster c begin.
+
+    A test is a column of keys: cube i of a cluster of n asks `bound <= key` of its test t, where
+    bound is the cluster's bounds[t * n + i]. A test ~column asks the same of ~key. Behind the
+    tests may stand 2 * n bounds more: `must` and `want` of each cube, which asks that of the bits
+    in `must` just those in `want` are set. Where all cubes of a cluster ask for the same bits,
+    these stand in `starts`. The bounds of the first test ascend.
+    """
+
+    starts: I8
+    test: I4
+    bound: I8
+    subscription: I4
+    rest: I4  # roots that are no cubes
+    bit: I4  # what each bit stands for: the number of an event, flag or need of the cluster
+
+
+TEST, BOUND, CUBE, REST, BIT, MUST, WANT = range(7)
+
+
 class Access(NamedTuple):
     """Which clusters an event touches: `clusters[offsets[e]:offsets[e + 1]]`."""
 

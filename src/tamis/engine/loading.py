@@ -14,6 +14,7 @@ from tamis.diagram.questions import Terms, Vocabulary
 from tamis.diagram.variables import Atoms
 from tamis.engine import integrity
 from tamis.engine.container import Arrays
+from tamis.engine.cubes import cubes_of
 from tamis.engine.index import indexes
 from tamis.engine.integrity import demand
 from tamis.engine.layout import U1, Access, Clusters, Requirements
@@ -175,8 +176,8 @@ class _Loader:
         requirements = Requirements(cut["requirement_offsets"], cut["requirement_columns"])
         integrity.links(access, requirements, index, len(clusters.starts) - 1)
         longest = integrity.program_of(clusters, index, len(source), len(requirements.offsets) - 1)
-        by_need = roots_by_need(clusters)
-        return Segment(source, clusters, access, requirements, index, longest, by_need)
+        by_need, cubes = roots_by_need(clusters), cubes_of(clusters)
+        return Segment(source, clusters, access, requirements, index, longest, by_need, cubes)
 
     def _source(self, cut: Arrays) -> Source:
         source = Source(cut["slot"], cut["template"], cut["offsets"], cut["keys"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -15,11 +14,12 @@ from tamis.engine.folding import Folding
 from tamis.engine.ids import Id, check_id, twin
 from tamis.engine.implications import Implications, Statistics
 from tamis.engine.intake import Dialect, Intake
-from tamis.engine.layout import I8, U8
+from tamis.engine.layout import I4, I8, U8
 from tamis.engine.matches import Matches
 from tamis.engine.report import Notice, Report, notice, report
 from tamis.engine.segment import Segment, Source, compile_segment
 from tamis.engine.state import State
+from tamis.engine.threads import shared
 from tamis.errors import SelectorError, SnapshotError, SubscriptionError, TamisError
 from tamis.language import Limits
 from tamis.language.tree import Condition
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 Engine = Literal["diagram", "implication"]
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
-Result = TypeVar("Result")
 _ROWS = 1 << 18  # messages that are matched in one piece
+_NO_SLOTS = np.empty(0, np.int32)
 
 
 class Matcher:
@@ -257,18 +257,25 @@ class Matcher:
 
     def match_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> Matches:
         """The ids that each row matches. `threads` share the rows."""
-        parts = self._parts(table, threads, lambda state, *batch: state.matched(*batch))
-        offsets = [np.zeros(1, np.int64)]
-        for own, _ in parts:
-            offsets.append(own[1:] + offsets[-1][-1])
-        slots = [own for _, own in parts] or [np.empty(0, np.int32)]
+        state = self._folding.state
+
+        def work(part: slice) -> tuple[I8, I4]:
+            return state.matched(self._columns(table, state, part), self.lookups)
+
+        found = _joined(shared(work, _cut(table.num_rows, threads), threads))
         names = self._names()
-        return Matches(np.concatenate(offsets), np.concatenate(slots), names, self._given)
+        return Matches(*found, names, self._given)
 
     def count_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> I8:
         """How many subscriptions each row matches, without naming them."""
-        parts = self._parts(table, threads, lambda state, *batch: state.counts(*batch))
-        return np.concatenate([np.empty(0, np.int64), *parts])
+        state = self._folding.state
+        counts = np.empty(table.num_rows, np.int64)
+
+        def work(part: slice) -> None:
+            counts[part] = state.counts(self._columns(table, state, part), self.lookups)
+
+        shared(work, _cut(table.num_rows, threads), threads)
+        return counts
 
     def bitmap_batch(self, table: pa.Table | pa.RecordBatch) -> tuple[list[Id], U8]:
         """The ids, and for each a row of bits: bit m % 64 of word m // 64 is row m of the table."""
@@ -306,27 +313,13 @@ class Matcher:
             raise SubscriptionError(f"there is no subscription {id!r}")
         return self._intake.condition(self._texts[self._slots[id]])
 
-    def _columns(self, table: pa.Table | pa.RecordBatch, state: State) -> Messages:
-        return from_table(table, self._attributes(state), self.semantics, self.schema)
-
-    def _parts(
-        self,
-        table: pa.Table | pa.RecordBatch,
-        threads: int,
-        work: Callable[[State, Messages, Lookups], Result],
-    ) -> list[Result]:
-        """Cut the rows into parts and work on them, `threads` at a time, all on one state."""
-        state = self._folding.state
-        step = max(1, min(_ROWS, -(-table.num_rows // threads)))
-        slices = [table.slice(first, step) for first in range(0, table.num_rows, step)]
-
-        def run(part: pa.Table | pa.RecordBatch) -> Result:
-            return work(state, self._columns(part, state), self.lookups)
-
-        if threads <= 1 or len(slices) <= 1:
-            return [run(part) for part in slices]
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(run, slices))
+    def _columns(
+        self, table: pa.Table | pa.RecordBatch, state: State, rows: slice | None = None
+    ) -> Messages:
+        names, first = self._attributes(state), 0
+        if rows is not None:
+            table, first = table.slice(rows.start, rows.stop - rows.start), rows.start
+        return from_table(table, names, self.semantics, self.schema, first)
 
     def _names(self) -> pa.Array:
         """The ids of all slots; integers unless some id is a string."""
@@ -343,6 +336,23 @@ class Matcher:
                     self._given = ids  # integers among them
             self._known_names = known
         return known
+
+
+def _cut(rows: int, threads: int) -> list[slice]:
+    """The parts in which rows are matched: one for each thread, unless they are too large."""
+    parts = max(threads, 1) * -(-rows // (_ROWS * max(threads, 1)))
+    step = max(1, -(-rows // max(parts, 1)))
+    return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
+
+
+def _joined(parts: list[tuple[I8, I4]]) -> tuple[I8, I4]:
+    """Offsets and slots of parts that stand one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    offsets = [np.zeros(1, np.int64)]
+    for own, _ in parts:
+        offsets.append(own[1:] + offsets[-1][-1])
+    return np.concatenate(offsets), np.concatenate([_NO_SLOTS, *(slots for _, slots in parts)])
 
 
 def _pairs(

@@ -10,6 +10,7 @@ from tamis.diagram.questions import AMONG, Vocabulary, question
 from tamis.diagram.shared import BUDGET, allocate, grown
 from tamis.diagram.variables import SPREAD, Atoms, order
 from tamis.engine import compile as kernels
+from tamis.engine.cubes import cubes_of
 from tamis.engine.index import Index, indexes
 from tamis.engine.layout import (
     EVENT,
@@ -25,6 +26,7 @@ from tamis.engine.layout import (
     Access,
     ByNeed,
     Clusters,
+    Cubes,
     Requirements,
 )
 from tamis.engine.templates import Choice, Template, Templates
@@ -56,6 +58,7 @@ class Segment:
 
     longest: int  # nodes of the longest part
     by_need: ByNeed
+    cubes: Cubes
 
     def __len__(self) -> int:
         return len(self.source)
@@ -83,7 +86,8 @@ def compile_segment(
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
     longest, by_need = _longest(compiled), roots_by_need(compiled)
-    return Segment(source, compiled, access, requirements, index, longest, by_need)
+    cubes = cubes_of(compiled)
+    return Segment(source, compiled, access, requirements, index, longest, by_need, cubes)
 
 
 def roots_by_need(clusters: Clusters) -> ByNeed:

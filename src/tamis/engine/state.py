@@ -15,8 +15,21 @@ import numpy as np
 
 from tamis.engine.batch import Messages
 from tamis.engine.encode import encode, encode_one
-from tamis.engine.kernels import BITMAP, COUNT, FILL, ROWS, Output, Scratch, run, sort_rows
-from tamis.engine.layout import EVENT, FLAG, HOIST, I4, I8, NEED, THRESHOLD, U1, U8, Block
+from tamis.engine.kernels import ROWS, Scratch, run, sort_rows
+from tamis.engine.layout import (
+    EVENT,
+    FLAG,
+    HOIST,
+    I4,
+    I8,
+    NEED,
+    THRESHOLD,
+    U1,
+    U8,
+    Block,
+    Requirements,
+)
+from tamis.engine.outputs import BITMAP, COUNT, FILL, KEEP, Output, scatter
 from tamis.engine.segment import Segment
 from tamis.engine.vector import WIDE, aligned
 from tamis.language.tree import attributes
@@ -24,7 +37,18 @@ from tamis.logic import Derived, Lookups
 
 _NO_BITS = np.empty((0, 0), np.uint64)
 _NO_SLOTS = np.empty(0, np.int32)
+_NO_PAIRS = np.empty(0, np.int64)
+_FEW_PAIRS, _MANY_PAIRS = 1 << 16, 1 << 22  # that a batch keeps before it counts on
 _memory = threading.local()  # each thread's working memory, per segment
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A segment, which of its subscriptions are alive, and whether all are."""
+
+    segment: Segment
+    alive: U1
+    whole: bool
 
 
 @dataclass(frozen=True)
@@ -46,28 +70,34 @@ class State:
     def counts(self, messages: Messages, lookups: Lookups) -> I8:
         """How many subscriptions each message matches."""
         counts = np.zeros(len(messages), np.int64)
-        for segment, alive, block in self._blocks(messages, lookups):
-            _run(segment, alive, block, Output(counts, _NO_SLOTS, _NO_BITS), COUNT)
+        for part, block in self._blocks(messages, lookups):
+            _run(part, block, _output(part, counts), COUNT)
         return counts
 
     def matched(self, messages: Messages, lookups: Lookups) -> tuple[I8, I4]:
-        """Offsets and slots: which subscriptions each message matches, in the order of adding."""
+        """Offsets and slots: which subscriptions each message matches, in the order of adding.
+
+        What is counted is kept beside, as far as there is room; the rest is found once more.
+        """
         blocks = self._blocks(messages, lookups)
         offsets = np.zeros(len(messages) + 1, np.int64)
-        for segment, alive, block in blocks:
-            _run(segment, alive, block, Output(offsets[1:], _NO_SLOTS, _NO_BITS), COUNT)
+        pairs, at = _pairs(len(messages)), np.zeros(1, np.int64)
+        kept = [
+            _run(part, block, Output(offsets[1:], _NO_SLOTS, _NO_BITS, pairs, at, part.whole), KEEP)
+            for part, block in blocks
+        ]
         np.cumsum(offsets, out=offsets)
         slots = np.empty(int(offsets[-1]), np.int32)
         cursor = offsets[:-1].copy()
-        for segment, alive, block in blocks:
-            _run(segment, alive, block, Output(cursor, slots, _NO_BITS), FILL)
+        for (part, block), (first, other, again) in zip(blocks, kept, strict=True):
+            if again:
+                _run(part, block, _output(part, cursor, slots), FILL, (first, other))
+        scatter(pairs[: at[0]], cursor, slots)
         sort_rows(offsets, slots)
         return offsets, slots
 
     def one(self, value_of: Callable[[Derived], object]) -> list[int]:
         """The slots that a single message matches; `value_of` gives its terms (None: undefined)."""
-        cursor = np.zeros(1, np.int64)
-        slots = _room(self.size)
         known: dict[Derived, object] = {}
 
         def value(term: Derived) -> object:
@@ -75,35 +105,60 @@ class State:
                 known[term] = value_of(term)
             return known[term]
 
-        for segment, alive in zip(self.segments, self.alive, strict=True):
-            block = encode_one(segment.index, value)
-            _run(segment, alive, block, Output(cursor, slots, _NO_BITS), FILL)
+        # Lookups may match messages themselves: all values are known before memory is taken.
+        blocks = [(part, encode_one(part.segment.index, value)) for part in self.parts]
+        cursor, slots = np.zeros(1, np.int64), _room(self.size)
+        for part, block in blocks:
+            _run(part, block, _output(part, cursor, slots), FILL)
         return sorted(slots[: cursor[0]].tolist())
 
     def bitmaps(self, messages: Messages, lookups: Lookups) -> tuple[I4, U8]:
         """The slots alive, and for each a row of bits, one per message."""
         width = (len(messages) + 63) // 64
         slots, rows = [_NO_SLOTS], [np.zeros((0, width), np.uint64)]
-        for segment, alive, block in self._blocks(messages, lookups):
-            bits = np.zeros((len(segment), width), np.uint64)
-            _run(segment, alive, block, Output(np.empty(0, np.int64), _NO_SLOTS, bits), BITMAP)
-            kept = np.flatnonzero(alive)
-            slots.append(segment.source.slot[kept])
+        for part, block in self._blocks(messages, lookups):
+            bits = np.zeros((len(part.segment), width), np.uint64)
+            _run(part, block, _output(part, _NO_PAIRS, _NO_SLOTS, bits), BITMAP)
+            kept = np.flatnonzero(part.alive)
+            slots.append(part.segment.source.slot[kept])
             rows.append(bits[kept])
         return np.concatenate(slots), np.concatenate(rows)
 
-    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Segment, U1, Block]]:
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        both = zip(self.segments, self.alive, strict=True)
+        return tuple(Part(segment, alive, bool(alive.all())) for segment, alive in both)
+
+    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, Block]]:
+        length = len(messages)
         return [
-            (s, a, encode(s.index, len(messages), lambda term: messages.column(term, lookups)))
-            for s, a in zip(self.segments, self.alive, strict=True)
+            (p, encode(p.segment.index, length, lambda term: messages.column(term, lookups)))
+            for p in self.parts
         ]
 
 
-def _run(segment: Segment, alive: U1, block: Block, output: Output, mode: int) -> None:
-    length = block.flags.shape[1]
+def _output(part: Part, counts: I8, slots: I4 = _NO_SLOTS, bits: U8 = _NO_BITS) -> Output:
+    return Output(counts, slots, bits, _NO_PAIRS, np.zeros(1, np.int64), part.whole)
+
+
+def _run(
+    part: Part, block: Block, output: Output, mode: int, skip: tuple[int, int] = (0, 0)
+) -> tuple[int, int, bool]:
+    segment = part.segment
     links = (segment.requirements, segment.access, segment.by_need, segment.source.slot)
-    scratch = _scratch(segment, wide=length > 64)
-    run(segment.clusters, links, block, 0, length, alive, scratch, output, mode)
+    scratch = _scratch(segment, wide=block.flags.shape[1] > 64)
+    return run(  # type: ignore[no-any-return]
+        segment.clusters, segment.cubes, links, block, part.alive, scratch, output, mode, skip
+    )
+
+
+def _pairs(messages: int) -> I8:
+    """This thread's buffer for pairs of a batch."""
+    size = min(max(8 * messages, _FEW_PAIRS), _MANY_PAIRS)
+    pairs: I8 | None = getattr(_memory, "pairs", None)
+    if pairs is None or len(pairs) < size:
+        pairs = _memory.pairs = np.empty(size, np.int64)
+    return pairs
 
 
 def _room(size: int) -> I4:
@@ -140,4 +195,15 @@ def _new_scratch(segment: Segment, wide: bool) -> Scratch:
         aligned(ROWS if wide else 1),
         np.zeros(len(sizes), np.int32),
         np.zeros(len(sizes), np.int32),
+        np.zeros(max(segment.index.events, 1), np.int32),
+        _asked(segment.requirements),
     )
+
+
+def _asked(requirements: Requirements) -> U8:
+    columns = requirements.columns.astype(np.uint64)
+    bits = np.where(columns < 64, np.uint64(1) << (columns & np.uint64(63)), np.uint64(0))
+    asked = np.zeros(len(requirements.offsets) - 1, np.uint64)
+    which = np.repeat(np.arange(len(asked)), np.diff(requirements.offsets))
+    np.bitwise_or.at(asked, which, bits)
+    return asked

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, types
+from numba import config, njit, types
 from numba.extending import intrinsic
 
-from tamis.engine.layout import U8
+from tamis.engine.layout import I8, U1, U8
 
 WIDE = 32  # words of a row: 2,048 messages; measured best of 4, 8, 16, 32 on AVX-512
 _ALIGNMENT = 64
+_PRIME = np.uint64(0xFF51AFD7ED558CCD)
 
 
 def aligned(rows: int) -> U8:
@@ -71,6 +72,22 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
             over ^= bits
         planes[0], planes[1], planes[2], carry[0] = *sums, over
 
+    def at_most8(array: I8, at: int, key: int) -> int:
+        return _packed(array[at : at + 8] <= key)
+
+    def agree8(array: I8, must: int, want: int, bits: int) -> int:
+        return _packed(array[must : must + 8] & bits == array[want : want + 8])
+
+    def _packed(holds: Any) -> int:
+        return int(np.packbits(holds, bitorder="little")[0])
+
+    def word_at(array: U1, at: int) -> Any:
+        return array[at : at + 8].view(np.uint64)[0]
+
+    def mixed(value: Any, word: Any) -> Any:
+        product = (int(value) ^ int(word)) * int(_PRIME) & 0xFFFFFFFFFFFFFFFF
+        return np.uint64(product ^ product >> 32)
+
 else:
 
     @intrinsic
@@ -115,3 +132,67 @@ else:
             return context.get_dummy_value()
 
         return types.void(rows, planes, carry), generate
+
+    def _eight(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
+        """The vector of array[at] to array[at + 7]."""
+        data = context.make_array(kind)(context, builder, array).data
+        place = builder.gep(data, [at], source_etype=ir.IntType(64))
+        vector = ir.VectorType(ir.IntType(64), 8)
+        loaded = builder.load(builder.bitcast(place, vector.as_pointer()), typ=vector)
+        loaded.align = 8
+        return loaded
+
+    def _spread(builder: Any, value: Any) -> Any:
+        vector = ir.VectorType(ir.IntType(64), 8)
+        first = builder.insert_element(ir.Constant(vector, ir.Undefined), value, _lane(0))
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), 8), None)
+        return builder.shuffle_vector(first, ir.Constant(vector, ir.Undefined), lanes)
+
+    def _lane(number: int) -> Any:
+        return ir.Constant(ir.IntType(32), number)
+
+    def _bits(builder: Any, holds: Any) -> Any:
+        return builder.zext(builder.bitcast(holds, ir.IntType(8)), ir.IntType(64))
+
+    @intrinsic
+    def at_most8(typing: Any, array: Any, at: Any, key: Any) -> Any:
+        """Bit i: array[at + i] <= key, for i below 8."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            values = _eight(context, builder, signature.args[0], *arguments[:2])
+            return _bits(builder, builder.icmp_signed("<=", values, _spread(builder, arguments[2])))
+
+        return types.int64(array, types.int64, types.int64), generate
+
+    @intrinsic
+    def agree8(typing: Any, array: Any, must: Any, want: Any, bits: Any) -> Any:
+        """Bit i: array[must + i] & bits == array[want + i], for i below 8."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = signature.args[0]
+            asked = _eight(context, builder, kind, *arguments[:2])
+            wanted = _eight(context, builder, kind, arguments[0], arguments[2])
+            found = builder.and_(asked, _spread(builder, arguments[3]))
+            return _bits(builder, builder.icmp_signed("==", found, wanted))
+
+        return types.int64(array, types.int64, types.int64, types.int64), generate
+
+    @njit(cache=True, nogil=True, inline="always")
+    def mixed(value: Any, word: Any) -> Any:
+        """A hash so far and eight bytes more: the hash of both."""
+        product = (value ^ word) * _PRIME
+        return product ^ (product >> np.uint64(32))
+
+    @intrinsic
+    def word_at(typing: Any, array: Any, at: Any) -> Any:
+        """The eight bytes from array[at] on as one word."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            place = builder.gep(data, [arguments[1]], source_etype=ir.IntType(8))
+            word = ir.IntType(64)
+            loaded = builder.load(builder.bitcast(place, word.as_pointer()), typ=word)
+            loaded.align = 1
+            return loaded
+
+        return types.uint64(array, types.int64), generate

@@ -1,0 +1,252 @@
+"""Cubes: conditions that are a handful of conjunctions, evaluated for one message at a time.
+
+Words of 64 messages waste most of their bits where a cluster has few messages. There the
+vector runs over the subscriptions instead. A root whose diagram has few paths to TRUE is
+written as its paths: each a conjunction, no two of them true of one message. A path asks for
+bounds of keys and for bits (events, flags, requirements of the cluster).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from tamis.diagram.kernels import HIGHEST, LOWEST
+from tamis.engine.layout import (
+    BIT,
+    BOUND,
+    CUBE,
+    EVENT,
+    FLAG,
+    GROUP,
+    HOIST,
+    MUST,
+    NEED,
+    NODE,
+    REST,
+    ROOT,
+    TEST,
+    THRESHOLD,
+    WANT,
+    Cubes,
+)
+
+PATHS = 4  # of a root that becomes cubes
+BITS = 62  # events, flags and requirements that cubes of one cluster can ask for
+SPARE = 8  # bounds are read so many at a time, also at the end
+_DEPTH = 32
+
+
+@njit(cache=True, nogil=True)
+def _paths(node, first, own, inputs, place, path, length):
+    """The paths from `place` to TRUE into rows of `path`, as 2 * place + truth; -1: too many.
+
+    Nodes stand from row `first` on and fill the places from `own` on; tests are places below
+    `inputs`. What no compiler writes is refused likewise.
+    """
+    stack = np.empty((2 * _DEPTH + 2, 3), np.int64)  # place, depth, literal that leads there
+    stack[0, 0], stack[0, 1] = place, 0
+    size, count = 1, 0
+    now = np.empty(_DEPTH, np.int64)
+    for _ in range(4 * _DEPTH):
+        if size == 0:
+            return count
+        size -= 1
+        at, depth = stack[size, 0], stack[size, 1]
+        if depth:
+            now[depth - 1] = stack[size, 2]
+        if at == 1:
+            if count == PATHS:
+                return -1
+            path[count, :depth] = now[:depth]
+            length[count] = depth
+            count += 1
+        elif at > 1:
+            n = first + at - own
+            if at < own or depth == _DEPTH or node[n, 0] >= inputs or node[n, 0] < 2:
+                return -1
+            for truth in range(2):
+                stack[size, 0], stack[size, 1] = node[n, 1 + truth], depth + 1
+                stack[size, 2] = 2 * node[n, 0] + truth
+                size += 1
+    return -1
+
+
+@njit(cache=True, nogil=True)
+def _bit(number, known, used):
+    """The bit for an event, flag or need of the cluster; 0 where there are too many."""
+    if known[number] == 0:
+        if used[0] == BITS:
+            return np.int64(0)
+        known[number] = np.int64(1) << used[0]
+        used[1 + used[0]] = number
+        used[0] += 1
+    return known[number]
+
+
+@njit(cache=True, nogil=True)
+def _cube(path, groups, thresholds, known, used, low, high, bits):
+    """Write a path as bounds (of each group) and bits (must, want), which begin with the need.
+
+    0: no message can be so, -1: there are too many bits, else 1.
+    """
+    low[:], high[:] = LOWEST, HIGHEST
+    for i in range(path.size):
+        place, truth = (path[i] >> 1) - 2, path[i] & 1
+        if place < thresholds.size:
+            g = 0
+            while g < low.size - 1 and place >= groups[g, 1] + groups[g, 2]:
+                g += 1
+            if truth and thresholds[place] == LOWEST:
+                return 0
+            if truth:
+                high[g] = min(high[g], thresholds[place] - 1)
+            else:
+                low[g] = max(low[g], thresholds[place])
+        else:
+            bit = _bit(place - thresholds.size, known, used)
+            if bit == 0:
+                return -1
+            if bits[0] & bit and (bits[1] & bit != 0) != (truth != 0):
+                return 0
+            bits[0] |= bit
+            if truth:
+                bits[1] |= bit
+    return 0 if (low > high).any() else 1
+
+
+@njit(cache=True, nogil=True)
+def _of_cluster(clusters, c, low, high, bits, owner, rest, used):
+    """The cubes of cluster c into rows of low, high and bits; how many, and how many roots are
+    left over in `rest`. `used`: how many bits, and what they stand for."""
+    at, end = clusters.starts[c], clusters.starts[c + 1]
+    groups = clusters.group[at[GROUP] : end[GROUP]]
+    thresholds = clusters.threshold[at[THRESHOLD] : end[THRESHOLD]]
+    asked = end[EVENT] - at[EVENT] + end[FLAG] - at[FLAG]
+    inputs = 2 + thresholds.size + asked
+    own = inputs + end[HOIST] - at[HOIST]
+    known = np.zeros(asked + end[NEED] - at[NEED], np.int64)
+    path, length = np.empty((PATHS, _DEPTH), np.int64), np.empty(PATHS, np.int64)
+    used[0] = count = left = 0
+    for r in range(at[ROOT], end[ROOT]):
+        first = at[NODE] + clusters.root[r, 0]
+        found = _paths(clusters.node, first, own, inputs, clusters.root[r, 1], path, length)
+        need = _bit(asked + clusters.root[r, 3], known, used)
+        before = count
+        if need == 0:
+            found = -1
+        for p in range(found):
+            bits[count] = need
+            owner[count] = clusters.root[r, 2]
+            way = path[p, : length[p]]
+            made = _cube(way, groups, thresholds, known, used, low[count], high[count], bits[count])
+            if made < 0:
+                count, found = before, -1
+                break
+            count += made
+        if found < 0:
+            rest[left] = r
+            left += 1
+    return count, left
+
+
+@njit(cache=True, nogil=True)
+def _varied(values):
+    """How many different values there are."""
+    ordered = np.sort(values)
+    return 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+
+
+@njit(cache=True, nogil=True)
+def _tests(groups, low, high, columns, bounds):
+    """What the cubes ask of keys, as columns and bounds (`bound <= key`, for ~column both
+    inverted); the most telling first. How many there are."""
+    count = best = most = 0
+    for g in range(groups.shape[0]):
+        for upper in range(2):
+            side = ~high[:, g] if upper else low[:, g].copy()
+            if (side == LOWEST).all():
+                continue
+            columns[count] = ~groups[g, 0] if upper else groups[g, 0]
+            bounds[count] = side
+            if _varied(side) > most:
+                best, most = count, _varied(side)
+            count += 1
+    if best > 0:
+        columns[0], columns[best] = columns[best], columns[0]
+        first = bounds[0].copy()
+        bounds[0], bounds[best] = bounds[best], first
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _grown(array, size):
+    """The array with room for `size` items."""
+    if size <= array.size:
+        return array
+    larger = np.empty(max(size, 2 * array.size), array.dtype)
+    larger[: array.size] = array
+    return larger
+
+
+@njit(cache=True, nogil=True)
+def cubes_of(clusters):
+    """The cubes of all clusters but 0, in the order of their clusters."""
+    count = clusters.starts.shape[0] - 1
+    starts = np.zeros((count + 1, 7), np.int64)
+    test, bound = np.empty(16, np.int32), np.empty(64, np.int64)
+    owners, rest, bit = np.empty((3, 16), np.int32)
+    used = np.empty(1 + BITS, np.int64)
+    for c in range(count):
+        at, end = starts[c], starts[c + 1]
+        end[:5] = at[:5]
+        roots = clusters.starts[c + 1, ROOT] - clusters.starts[c, ROOT]
+        if c == 0 or roots == 0:
+            continue
+        groups = clusters.group[clusters.starts[c, GROUP] : clusters.starts[c + 1, GROUP]]
+        low, high = np.empty((2, PATHS * roots, groups.shape[0]), np.int64)
+        bits, owner = np.empty((PATHS * roots, 2), np.int64), np.empty(PATHS * roots, np.int32)
+        left = np.empty(roots, np.int32)
+        cubes, lefts = _of_cluster(clusters, c, low, high, bits, owner, left, used)
+        low, high, bits, owner = low[:cubes], high[:cubes], bits[:cubes], owner[:cubes]
+        rest = _grown(rest, end[REST] + lefts)
+        rest[end[REST] : end[REST] + lefts] = left[:lefts]
+        end[REST] += lefts
+        if cubes == 0:
+            continue
+        bit = _grown(bit, end[BIT] + used[0])
+        bit[end[BIT] : end[BIT] + used[0]] = used[1 : 1 + used[0]]
+        end[BIT] += used[0]
+        columns = np.empty(2 * groups.shape[0], np.int32)
+        bounds = np.empty((2 * groups.shape[0], cubes), np.int64)
+        tests = _tests(groups, low, high, columns, bounds)
+        order = np.argsort(bounds[0]) if tests else np.arange(cubes)
+        alike = (bits[:, 0] == bits[0, 0]).all() and (bits[:, 1] == bits[0, 1]).all()
+        if alike:
+            at[MUST], at[WANT] = bits[0, 0], bits[0, 1]
+        test = _grown(test, end[TEST] + tests + 1)
+        test[end[TEST] : end[TEST] + tests] = columns[:tests]
+        end[TEST] += tests
+        vectors = tests if alike else tests + 2
+        bound = _grown(bound, end[BOUND] + vectors * cubes + SPARE)
+        for t in range(tests):
+            bound[end[BOUND] : end[BOUND] + cubes] = bounds[t][order]
+            end[BOUND] += cubes
+        if not alike:
+            for side in range(2):
+                bound[end[BOUND] : end[BOUND] + cubes] = bits[:, side][order]
+                end[BOUND] += cubes
+        owners = _grown(owners, end[CUBE] + cubes)
+        owners[end[CUBE] : end[CUBE] + cubes] = owner[order]
+        end[CUBE] += cubes
+    end = starts[count]
+    bound = _grown(bound, end[BOUND] + SPARE)
+    bound[end[BOUND] :] = 0
+    return Cubes(
+        starts,
+        test[: end[TEST]].copy(),
+        bound[: end[BOUND] + SPARE].copy(),
+        owners[: end[CUBE]].copy(),
+        rest[: end[REST]].copy(),
+        bit[: end[BIT]].copy(),
+    )
