@@ -7,6 +7,7 @@ from typing import Any
 
 from tamis.language.literals import ConstantError
 
+_WILD = re.compile("%[%_]++")
 REGEX_MEMORY = 1 << 20  # bytes that RE2 may use for one pattern
 
 
@@ -26,20 +27,29 @@ def like_parts(pattern: str, escape: str | None) -> list[list[str]]:
 
     `%_` and `_%` mean the same: here a _ never follows a %, and only the ends can be empty.
     """
-    parts = _cut(pattern, escape)
-    if "%_" not in pattern:
-        return [part for part in parts[:-1] if part != [""] or part is parts[0]] + parts[-1:]
-    found: list[list[str]] = []
-    for i, part in enumerate(parts):
-        ones = 0
-        while i and ones < len(part) - 1 and not part[ones]:
-            ones += 1
-        if ones:
-            found[-1] += [""] * ones
-            del part[:ones]
-        if part != [""] or i in (0, len(parts) - 1):
-            found.append(part)
-    return found
+    if escape is None or escape not in pattern:
+        return _cut(pattern)
+    many, one = _unused(pattern)
+    plain = {"%": many, "_": one, "": escape}
+    hidden = re.sub(
+        f"{re.escape(escape)}(.?)", lambda m: plain.get(m[1], m[1]), pattern, flags=re.DOTALL
+    )
+    parts = _cut(hidden)
+    if many in hidden or one in hidden:
+        for part in parts:
+            part[:] = [text.replace(many, "%").replace(one, "_") for text in part]
+    return parts
+
+
+def _cut(pattern: str) -> list[list[str]]:
+    settled = _WILD.sub(lambda m: "_" * m[0].count("_") + "%", pattern)
+    return [part.split("_") for part in settled.split("%")]
+
+
+def _unused(text: str) -> tuple[str, str]:
+    """Two characters that do not occur."""
+    free = (chr(code) for code in range(0xE000, 0x110000) if chr(code) not in text)
+    return next(free), next(free)
 
 
 def longest_search(pattern: str, escape: str | None) -> int:
@@ -49,22 +59,6 @@ def longest_search(pattern: str, escape: str | None) -> int:
         return 0
     parts = like_parts(pattern, escape)[1:-1]
     return max((len("_".join(texts)) for texts in parts if len(texts) > 1), default=0)
-
-
-def _cut(pattern: str, escape: str | None) -> list[list[str]]:
-    if escape is None or escape not in pattern:
-        return [part.split("_") for part in re.split("%++", pattern)]
-    # texts at even places, between them an escaped character, a run of % or a _
-    signs = re.split(f"({re.escape(escape)}.?|%++|_)", pattern, flags=re.DOTALL)
-    parts = [[[signs[0]]]]
-    for sign, text in zip(signs[1::2], signs[2::2], strict=True):
-        if sign[0] == escape:
-            parts[-1][-1] += (sign[1:] or escape, text)
-        elif sign == "_":
-            parts[-1].append([text])
-        else:
-            parts.append([[text]])
-    return [["".join(pieces) for pieces in part] for part in parts]
 
 
 def case_free_like(pattern: str, escape: str | None) -> tuple[str, str | None]:

@@ -88,8 +88,12 @@ def _end_of_first(part: Part, value: str, at: int, end: int) -> int:
 def pattern_of(parts: list[list[str]]) -> str:
     """The LIKE pattern of these parts, with ! as its escape: what LIKE atoms hold."""
     if _SIGNS.search("".join(["".join(texts) for texts in parts])):
-        parts = [[_SIGNS.sub(r"!\g<0>", text) for text in texts] for texts in parts]
+        return "%".join(["_".join(map(_escaped, texts)) for texts in parts])
     return "%".join(["_".join(texts) for texts in parts])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
 @lru_cache(maxsize=4096)
