@@ -24,11 +24,10 @@ from tamis import (
     SubscriptionError,
     TamisError,
 )
-from tamis.engine import following
 from tamis.engine import table as module
-from tamis.engine.following import Follower
-from tamis.engine.table import Subscriptions
-from tamis.engine.versions import Versions
+from tamis.engine.table import Subscriptions, following
+from tamis.engine.table.following import Follower
+from tamis.engine.table.versions import Versions
 
 PAGE = Path(__file__).parents[2] / "docs" / "subscriptions.md"
 MESSAGES = [{"n": n, "s": s} for n in range(12) for s in ("a", "b")]

@@ -14,8 +14,8 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql import types as spark
 
 from tamis.engine import Matches
-from tamis.engine.changes import IdKind
 from tamis.engine.table import Subscriptions
+from tamis.engine.table.changes import IdKind
 from tamis.errors import InputError
 from tamis.spark import matching
 from tamis.spark.matching import ERROR, Options, Question

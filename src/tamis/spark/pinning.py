@@ -16,10 +16,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tamis.engine import Matches
-from tamis.engine.changes import IdKind
-from tamis.engine.following import Follower, View
 from tamis.engine.layout import I8
 from tamis.engine.table import Subscriptions
+from tamis.engine.table.changes import IdKind
+from tamis.engine.table.following import Follower, View
 from tamis.errors import InputError
 from tamis.logic import Lookups, Semantics
 from tamis.schema import Schema

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict
 
-from tamis.engine.changes import IdKind
 from tamis.engine.matcher import Matcher
-from tamis.engine.publishing import AGAIN, signed, unsigned
+from tamis.engine.table.changes import IdKind
+from tamis.engine.table.publishing import AGAIN, signed, unsigned
 from tamis.errors import InputError, SnapshotError, TamisError
 from tamis.language import Dialect, Limits
 from tamis.logic import Lookups, Semantics

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tamis.engine.changes import Changes, decode, encode
-from tamis.engine.publishing import publish
+from tamis.engine.table.changes import Changes, decode, encode
+from tamis.engine.table.publishing import publish
 from tamis.errors import SubscriptionError
 
 _NAME = re.compile(r"(\d{1,18})\.(changes|table|oldest)")

@@ -15,17 +15,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from tamis.engine import settings as files
-from tamis.engine.changes import Changes, IdKind, Net, encode
-from tamis.engine.following import Follower, View, problem_rows, save
 from tamis.engine.ids import Id
 from tamis.engine.intake import Intake
 from tamis.engine.matcher import Matcher
-from tamis.engine.pins import Pins
-from tamis.engine.publishing import HINT, publish
-from tamis.engine.settings import Said, Settings
-from tamis.engine.steps import Step, settled, triples
-from tamis.engine.versions import Versions
+from tamis.engine.table import settings as files
+from tamis.engine.table.changes import Changes, IdKind, Net, encode
+from tamis.engine.table.following import Follower, View, problem_rows, save
+from tamis.engine.table.pins import Pins
+from tamis.engine.table.publishing import HINT, publish
+from tamis.engine.table.settings import Said, Settings
+from tamis.engine.table.steps import Step, settled, triples
+from tamis.engine.table.versions import Versions
 from tamis.errors import InputError, SelectorError, SnapshotError, SubscriptionError
 from tamis.logic import Lookups
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tamis.engine.changes import BAD, CLEAR, DROP, PUT, Changes, IdKind, Net, Row
 from tamis.engine.ids import Id, check_id
+from tamis.engine.table.changes import BAD, CLEAR, DROP, PUT, Changes, IdKind, Net, Row
 from tamis.errors import SubscriptionError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tamis.engine.ids import Id
-from tamis.engine.publishing import AGAIN, signed, unsigned
+from tamis.engine.table.publishing import AGAIN, signed, unsigned
 from tamis.errors import SnapshotError
 
 IdKind = Literal["string", "int"]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tamis.engine import container, integrity
-from tamis.engine.changes import Changes, IdKind, Net, Problem
 from tamis.engine.container import Arrays, Parts
 from tamis.engine.ids import Id
 from tamis.engine.integrity import demand
@@ -19,9 +18,10 @@ from tamis.engine.layout import U1
 from tamis.engine.loading import matcher_of
 from tamis.engine.matcher import Matcher
 from tamis.engine.saving import arrays_of, living
-from tamis.engine.settings import Settings
 from tamis.engine.stored import Texts
-from tamis.engine.versions import Versions
+from tamis.engine.table.changes import Changes, IdKind, Net, Problem
+from tamis.engine.table.settings import Settings
+from tamis.engine.table.versions import Versions
 from tamis.errors import SnapshotError
 from tamis.logic import Lookups
 
