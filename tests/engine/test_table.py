@@ -24,8 +24,8 @@ from tamis import (
     SubscriptionError,
     TamisError,
 )
-from tamis.engine import table as module
 from tamis.engine.table import Subscriptions, following
+from tamis.engine.table import subscriptions as module
 from tamis.engine.table.following import Follower
 from tamis.engine.table.versions import Versions
 

@@ -51,7 +51,7 @@ print("done", flush=True)
 
 CHANGER = """
 import os, sys, time
-from tamis.engine import table as module
+from tamis.engine.table import subscriptions as module
 from tamis.engine.table import Subscriptions
 import test_kill
 
