@@ -13,16 +13,17 @@ from tamis.schema import Schema
 _SELECTORS = (
     "symbol = 'S1' AND price < 10.5 AND volume > 7",
     "symbol IN ('S1', 'S2') OR NOT price BETWEEN 1 AND 2 OR (volume = 3 AND price IS NULL)",
+    "venue = 'V1' AND price < 10.5 AND volume IN (1, 2, 3)",
     "symbol CONTAINS 'a' AND symbol STARTS WITH 'b' OR symbol ENDS WITH 'c' AND symbol < 'd'",
 )
 
 
 def main() -> None:
-    schema = Schema.of(symbol=str, price=float, volume=int)
+    schema = Schema.of(symbol=str, venue=str, price=float, volume=int)
     symbols = [f"S{i % 40}" for i in range(100)]
-    table = pa.table(
-        {"symbol": symbols, "price": [i / 10 for i in range(100)], "volume": list(range(100))}
-    )
+    venues = [f"V{i % 3}" if i % 7 else None for i in range(100)]
+    numbers = {"price": [i / 10 for i in range(100)], "volume": list(range(100))}
+    table = pa.table({"symbol": symbols, "venue": venues, **numbers})
     graph = Matcher(schema, engine="implication")
     for matcher in (Matcher(schema, semantics="strict"), Matcher(), graph):
         matcher.add_many(enumerate(_SELECTORS))
