@@ -64,12 +64,12 @@ def start_and_rate(job: Job, rows: Rows, enough: float, least: int = 2_000) -> t
 
     It gets more and more rows, until these take about `enough` seconds: slow ones get few.
     """
-    start = seconds(job, rows.frame(_NEXT_TO_NONE))
-    if start < enough:  # the first run may have to load and compile much
-        start = seconds(job, rows.frame(_NEXT_TO_NONE))
+    few = rows.frame(_NEXT_TO_NONE)
+    start = min(seconds(job, few) for _ in range(2))  # the first run may have much to load
     count = min(least, len(rows))
     while True:
-        taken = max(seconds(job, rows.frame(count)) - start, 1e-3)
+        whole = seconds(job, rows.frame(count))
+        taken = max(whole - start, whole / 10)  # a start that was slow by chance must not flatter
         if taken > enough / 2 or count == len(rows):
             return start, count / taken
         count = min(len(rows), int(count * min(16.0, max(2.0, enough / taken))))
