@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tamis import Matcher, Schema, SelectorError, SubscriptionError
+from tamis.engine.kernels import sort_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "matcher.md"
 
@@ -113,3 +115,14 @@ def test_an_empty_matcher_and_an_empty_table() -> None:
     matcher.add("a", "x = 1")
     assert matcher.match_batch(pa.table({"x": pa.array([], pa.int64())})).to_pylist() == []
     assert matcher.match_batch(pa.table({"y": [1]})).to_pylist() == [[]]
+
+
+@pytest.mark.parametrize("most", [1, 255, 256, 70_000, 1 << 24, (1 << 31) - 1])
+def test_rows_of_any_length_are_sorted(most: int) -> None:
+    rng = np.random.default_rng(most)
+    sizes = [0, 1, 2, 3, 24, 25, 256, 257, 1000, 3000, 5, 0]
+    offsets = np.cumsum([0, *sizes]).astype(np.int64)
+    out = rng.integers(0, most, int(offsets[-1]), endpoint=True).astype(np.int32)
+    wanted = [np.sort(row) for row in np.split(out, offsets[1:-1])]
+    sort_rows(offsets, out)
+    assert np.array_equal(out, np.concatenate(wanted))

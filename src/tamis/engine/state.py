@@ -38,7 +38,7 @@ from tamis.logic import Derived, Lookups
 _NO_BITS = np.empty((0, 0), np.uint64)
 _NO_SLOTS = np.empty(0, np.int32)
 _NO_PAIRS = np.empty(0, np.int64)
-_FEW_PAIRS, _MANY_PAIRS = 1 << 16, 1 << 22  # that a batch keeps before it counts on
+_FEW_PAIRS, _MANY_PAIRS = 1 << 20, 1 << 22  # that a batch keeps before it counts on
 _memory = threading.local()  # each thread's working memory, per segment
 
 
