@@ -169,8 +169,9 @@ def _tests(groups, low, high, columns, bounds):
                 continue
             columns[count] = ~groups[g, 0] if upper else groups[g, 0]
             bounds[count] = side
-            if _varied(side) > most:
-                best, most = count, _varied(side)
+            varied = _varied(side)
+            if varied > most:
+                best, most = count, varied
             count += 1
     if best > 0:
         columns[0], columns[best] = columns[best], columns[0]
