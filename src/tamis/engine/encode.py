@@ -8,17 +8,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tamis.diagram.kernels import HIGHEST
 from tamis.diagram.questions import double_key
 from tamis.engine.columns import AnyColumn, Column, Mixed, Texts, from_values
 from tamis.engine.index import Index, Points, TermIndex
-from tamis.engine.kernels import defined_columns, find_keys, merge_events
-from tamis.engine.layout import I4, I8, U1, U8, Block
+from tamis.engine.kernels import defined_columns, find_keys, mark_events, merge_events
+from tamis.engine.layout import I4, I8, U1, U8, Access, Block
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of, plain
 from tamis.logic.numbers import double_at_least
 from tamis.schema import INT_MAX, INT_MIN, Type, type_of
+
+
+_LISTED = 16  # events of a message that are sooner listed than looked up
+_MOST_WORDS = 1 << 22  # that a table of codes and events may have
+_NO_CODES = np.empty((0, 0), np.int32)
+_NO_ASKS = np.empty((0, 4), np.int64)
+_NO_FIRES = np.empty(0, np.uint64)
+_NO_EVENTS = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +39,15 @@ class Feature:
     events: I4
 
 
-def encode(index: Index, length: int, column_of: Callable[[Derived], AnyColumn]) -> Block:
-    """The messages of a batch as a segment sees them."""
+def encode(
+    index: Index,
+    length: int,
+    column_of: Callable[[Derived], AnyColumn],
+    access: Access | None = None,
+    everywhere: I4 = _NO_EVENTS,
+) -> Block:
+    """The messages of a batch as a segment sees them: one with such access, and with these events
+    in cluster 0."""
     keys = np.full((max(index.key_columns, 1), length), HIGHEST, np.int64)
     flags = np.zeros((max(len(index.terms), 1), length), np.uint8)
     features: list[Feature] = []
@@ -39,8 +55,39 @@ def encode(index: Index, length: int, column_of: Callable[[Derived], AnyColumn])
         column = column_of(term.term)
         for part, where in _parts(column):
             _encode(term, part, where, keys, flags[i], features)
-    offsets, events = _merged(features, length)
-    return Block(keys, flags, offsets, events, _defined(flags))
+    codes = np.stack([f.code for f in features]) if features else _NO_CODES
+    if access is None or _size(features) <= _LISTED * length:
+        listed = _merged(features, codes, length)
+        known: tuple[I4, I8, U8] = _NO_CODES, _NO_ASKS, _NO_FIRES
+        return Block(keys, flags, *listed, *listed, _defined(flags), *known)
+    asks, fires = _matrix(features, index.events)
+    listed = _merged(_only(features, _marked(everywhere, asks[:, 0] < 0)), codes, length)
+    ways = _merged(_only(features, np.diff(access.offsets) > 0), codes, length)
+    return Block(keys, flags, *listed, *ways, _defined(flags), codes, asks, fires)
+
+
+def _size(features: list[Feature]) -> int:
+    """How many events the messages fire, all together."""
+    total = 0
+    for feature in features:
+        sizes = np.append(np.diff(feature.offsets), 0)  # the last is that of code -1
+        total += int(sizes[feature.code].sum())
+    return total
+
+
+def _marked(numbers: I4, marks: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    marks[numbers] = True
+    return marks
+
+
+def _only(features: list[Feature], wanted: npt.NDArray[np.bool_]) -> list[Feature]:
+    """The features as if there were only the wanted events."""
+    found = []
+    for feature in features:
+        kept = wanted[feature.events]
+        before = np.concatenate([[0], np.cumsum(kept)])
+        found.append(Feature(feature.code, before[feature.offsets], feature.events[kept]))
+    return found
 
 
 def encode_one(index: Index, value_of: Callable[[Derived], object]) -> Block:
@@ -70,7 +117,9 @@ def encode_one(index: Index, value_of: Callable[[Derived], object]) -> Block:
         if kind is Type.STRING and term.texts is not None:
             events += term.texts.events([value])[1].tolist()
     offsets = np.array([0, len(events)], np.int64)
-    return Block(keys, flags, offsets, np.array(events, np.int32), _defined(flags))
+    listed = offsets, np.array(events, np.int32)
+    known = _NO_CODES, _NO_ASKS, _NO_FIRES
+    return Block(keys, flags, *listed, *listed, _defined(flags), *known)
 
 
 def _one_key(term: TermIndex, value: Any) -> int:
@@ -208,12 +257,11 @@ def _found(values: Any, numbers: I8, wanted: Any) -> I8:
     return np.where(values[at] == wanted, numbers[at], -1)
 
 
-def _merged(features: list[Feature], length: int) -> tuple[I8, I4]:
+def _merged(features: list[Feature], codes: I4, length: int) -> tuple[I8, I4]:
     """The events of each message, over all features."""
     offsets = np.zeros(length + 1, np.int64)
     if not features:
         return offsets, np.empty(0, np.int32)
-    codes = np.stack([f.code for f in features])
     sizes = [len(f.offsets) for f in features]
     bases = np.cumsum([0, *sizes[:-1]]).astype(np.int64)
     shifts = np.cumsum([0, *(len(f.events) for f in features[:-1])])
@@ -223,3 +271,27 @@ def _merged(features: list[Feature], length: int) -> tuple[I8, I4]:
     out = np.empty(max(int(offsets[-1]), 1), np.int32)
     merge_events(codes, bases, starts, events, offsets, out)
     return offsets, out
+
+
+def _matrix(features: list[Feature], events: int) -> tuple[I8, U8]:
+    """For messages that fire many events: which event each code of a feature fires, as bits.
+
+    A cluster asks for few of the events; this way it need not go through all of a message. An
+    event of a feature that is too large, or of two features, is not known here.
+    """
+    asks = np.full((events, 4), -1, np.int64)
+    tables: list[U8] = [_NO_FIRES]
+    size = 0
+    for f, feature in enumerate(features):
+        own, number = np.unique(feature.events, return_inverse=True)
+        twice = own[asks[own, 1] >= 0]
+        codes, words = len(feature.offsets) - 1, -(-len(own) // 64)
+        if size + codes * words <= _MOST_WORDS:
+            bit = np.arange(len(own))
+            asks[own] = np.stack(np.broadcast_arrays(f, size + bit // 64, bit % 64, words), axis=1)
+            table = np.zeros(codes * words, np.uint64)
+            mark_events(feature.offsets, number, words, table)
+            tables.append(table)
+            size += len(table)
+        asks[twice, 0] = -1
+    return asks, np.concatenate(tables)

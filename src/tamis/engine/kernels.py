@@ -21,7 +21,7 @@ from tamis.engine.layout import (
     THRESHOLD,
     U8,
 )
-from tamis.engine.narrow import run_cubes
+from tamis.engine.narrow import known_events, run_cubes
 from tamis.engine.outputs import BIT_AT, BITMAP, BITS, COUNT, FILL, KEEP
 from tamis.engine.vector import WIDE, add8, choose
 
@@ -65,6 +65,14 @@ def merge_events(codes, bases, offsets, events, out_offsets, out):
 
 
 @njit(cache=True, nogil=True)
+def mark_events(offsets, number, words, table):
+    """Set the bit of every code and event: of code c, those numbered by its part of `number`."""
+    for code in range(offsets.size - 1):
+        for i in range(offsets[code], offsets[code + 1]):
+            table[code * words + (number[i] >> 6)] |= _ONE << np.uint64(number[i] & 63)
+
+
+@njit(cache=True, nogil=True)
 def find_keys(keys, wanted, valid, out):
     """out[m]: the number of the ascending key that wanted[m] is, -1 where it is none."""
     if keys.size == 0:
@@ -87,6 +95,18 @@ def defined_columns(flags, out):
         shift = np.uint64(c)
         for m in range(out.size):
             out[m] |= np.uint64(flags[c, m] & 1) << shift
+
+
+@njit(cache=True, nogil=True)
+def _event_word(block, event, chosen):
+    """Who of the chosen fires the event; it is one that the block knows."""
+    feature, first, bit, words = block.asks[event]
+    word, shift = _ZERO, np.uint64(bit)
+    for j in range(chosen.size):
+        code = block.codes[feature, chosen[j]]
+        if code >= 0:
+            word |= ((block.fires[first + code * words] >> shift) & _ONE) << np.uint64(j)
+    return word
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -124,13 +144,22 @@ def _sweep_word(clusters, c, requirements, block, chosen, scratch):
         for i in range(1, count):
             value[place + i] |= value[place + i - 1]
         place += count
-    if end[EVENT] > at[EVENT]:
+    if known_events(clusters.event, at[EVENT], end[EVENT], block):
+        for i in range(at[EVENT], end[EVENT]):
+            value[place] = _event_word(block, clusters.event[i], chosen)
+            place += 1
+    elif end[EVENT] > at[EVENT]:
+        known = block.asks.shape[0] > 0 and c > 0
         for j in range(chosen.size):
             bit = _ONE << np.uint64(j)
             for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
                 scratch.event[block.events[i], 0] |= bit
         for i in range(at[EVENT], end[EVENT]):
-            value[place] = scratch.event[clusters.event[i], 0]
+            e = clusters.event[i]
+            if known and block.asks[e, 0] >= 0:
+                value[place] = _event_word(block, e, chosen)
+            else:
+                value[place] = scratch.event[e, 0]
             place += 1
         for j in range(chosen.size):
             for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
@@ -383,12 +412,18 @@ def _places_wide(clusters, requirements, block, chosen, scratch):
             bit = _ONE << np.uint64(j & 63)
             for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
                 scratch.event[block.events[i], j >> 6] |= bit
+        fired = 0
+        for j in range(chosen.size):
+            fired += block.offsets[chosen[j] + 1] - block.offsets[chosen[j]]
         for i in range(end[EVENT]):
             value[place] = scratch.event[clusters.event[i]]
             place += 1
-        for j in range(chosen.size):
-            for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
-                scratch.event[block.events[i], :] = _ZERO
+        if fired > scratch.event.shape[0]:
+            scratch.event[:] = _ZERO
+        else:
+            for j in range(chosen.size):
+                for i in range(block.offsets[chosen[j]], block.offsets[chosen[j] + 1]):
+                    scratch.event[block.events[i], :] = _ZERO
     for f in range(end[FLAG]):
         for w in range(WIDE):
             part = chosen[64 * w : 64 * w + 64]
@@ -570,8 +605,8 @@ def _touch(access, block, first, last, scratch, touched):
     """Count the messages of every cluster that an event of theirs touches; how many clusters."""
     clusters = 0
     for m in range(first, last):
-        for i in range(block.offsets[m], block.offsets[m + 1]):
-            e = block.events[i]
+        for i in range(block.way_offsets[m], block.way_offsets[m + 1]):
+            e = block.ways[i]
             for k in range(access.offsets[e], access.offsets[e + 1]):
                 c = access.clusters[k]
                 if scratch.last[c] != m + 1:
@@ -595,8 +630,8 @@ def _gather(access, block, first, last, scratch, touched, starts):
     starts[touched.size] = total
     chosen = np.empty(total, np.int32)
     for m in range(first, last):
-        for i in range(block.offsets[m], block.offsets[m + 1]):
-            e = block.events[i]
+        for i in range(block.way_offsets[m], block.way_offsets[m + 1]):
+            e = block.ways[i]
             for k in range(access.offsets[e], access.offsets[e + 1]):
                 c = access.clusters[k]
                 if scratch.last[c] != -(m + 1):

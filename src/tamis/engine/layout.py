@@ -96,6 +96,11 @@ class Block(NamedTuple):
 
     keys: I8  # column x message: where the value stands among the thresholds
     flags: U1  # column x message: bit 0 defined, bit 1 + family
-    offsets: I8  # message -> its events
-    events: I4
+    offsets: I8  # message -> its events; where `asks` has rows only those of cluster 0, and
+    events: I4  # those that `asks` does not know
+    way_offsets: I8  # message -> those of its events that give access
+    ways: I4
     defined: U8  # message -> bit c: column c (of the first 64) is defined
+    codes: I4  # feature x message: which value of the feature the message has, or -1
+    asks: I8  # event -> feature (or -1), first word, bit, words to a code; no rows: not known
+    fires: U8  # one bit for each code and event of a feature

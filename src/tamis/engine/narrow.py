@@ -24,6 +24,34 @@ def _whole_columns(flags):
     return whole
 
 
+@njit(cache=True, nogil=True)
+def known_events(event, first, last, block):
+    """Whether the block knows events first to last, so that nobody need go through those that
+    messages fire."""
+    if block.asks.shape[0] == 0:
+        return False
+    for i in range(first, last):
+        if block.asks[event[i], 0] < 0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _fired(clusters, c, bit, block, m):
+    """The bits of cluster c that are events, and that message m fires."""
+    first = clusters.starts[c, EVENT]
+    events = clusters.starts[c + 1, EVENT] - first
+    bits = np.int64(0)
+    for b in range(bit.size):
+        if bit[b] < events:
+            ask = block.asks[clusters.event[first + bit[b]]]
+            code = block.codes[ask[0], m] if ask[0] >= 0 else np.int32(-1)
+            if code >= 0:
+                word = block.fires[ask[1] + code * ask[3]] >> np.uint64(ask[2])
+                bits |= np.int64(word & np.uint64(1)) << b
+    return bits
+
+
 @njit(cache=True, nogil=True, inline="always")
 def _reach(bound, first, count, key):
     """How many of the ascending bounds are <= key."""
@@ -108,13 +136,18 @@ def run_cubes(clusters, cubes, requirements, block, work, first, alive, slots, o
         always, open_bits, fired = _open_bits(
             clusters, c, asked, requirements, whole, place, opened
         )
+        known = fired and known_events(
+            clusters.event, clusters.starts[c, EVENT], clusters.starts[c + 1, EVENT], block
+        )
         mark = pair
         for j in range(starts[i], starts[i + 1]):
             m = chosen[j]
             bits = always
             if open_bits:
                 bits |= _row_bits(clusters, requirements, block, m, opened[:open_bits])
-            if fired:
+            if fired and block.asks.shape[0] > 0:
+                bits |= _fired(clusters, c, asked, block, m)
+            if fired and not known:
                 for k in range(block.offsets[m], block.offsets[m + 1]):
                     if place[block.events[k]] > 0:
                         bits |= np.int64(1) << (place[block.events[k]] - 1)

@@ -130,11 +130,18 @@ class State:
         return tuple(Part(segment, alive, bool(alive.all())) for segment, alive in both)
 
     def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, Block]]:
-        length = len(messages)
-        return [
-            (p, encode(p.segment.index, length, lambda term: messages.column(term, lookups)))
-            for p in self.parts
-        ]
+        return [(p, _block(p.segment, messages, lookups)) for p in self.parts]
+
+
+def _block(segment: Segment, messages: Messages, lookups: Lookups) -> Block:
+    everywhere = segment.clusters.event[: segment.clusters.starts[1, EVENT]]
+    return encode(
+        segment.index,
+        len(messages),
+        lambda term: messages.column(term, lookups),
+        segment.access,
+        everywhere,
+    )
 
 
 def _output(part: Part, counts: I8, slots: I4 = _NO_SLOTS, bits: U8 = _NO_BITS) -> Output:
