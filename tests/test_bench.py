@@ -240,7 +240,7 @@ FIGURES = {
     ],
     "first": [[100, 1.0, 3.0]],
     "memory": [["pass-through", 2, 5e7, 6e7, 9e7, 5e7], ["match", 2, 15e7, 2e8, 3e8, 2e8]],
-    "loaded": [["pass-through", 2, 3e7, 6e7, 9e7, 5e7], ["match", 2, 9e7, 2e8, 3e8, 2e8]],
+    "plain": [["pass-through", 2, 3e7, 6e7, 9e7, 5e7], ["match", 2, 9e7, 2e8, 3e8, 2e8]],
     "growth": [[c, n, 1e6 * c, 2e6 * c] for c in (1, 2) for n in (0, 100, 300)],
 }
 
@@ -262,7 +262,6 @@ def test_figures_of_spark_become_tables(monkeypatch, tmp_path):
         "300 stock alerts, Zipf / equi-join": ("25x", "yes"),
         "start to first micro-batch, 100 alerts: median": ("1 s", "yes"),
         "each further Python worker, 300 alerts": ("150 MB", "NO"),
-        "each further Python worker, 300 alerts, loaded before": ("90 MB", "yes"),
     }
 
 

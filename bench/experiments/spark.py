@@ -39,7 +39,7 @@ def run(scale: str) -> Result:
         found = _apart(folder, scale, cores, *parts)
         for few in reversed(fewer):
             found["growth"] = _apart(folder, scale, few, "growth")["growth"] + found["growth"]
-        for part in ("memory", "loaded"):
+        for part in ("memory", "plain"):
             found |= _apart(folder, scale, s.workers, part)
     tables = [
         verdicts(_goals(found, s)),
@@ -97,13 +97,12 @@ def _goals(found: Figures, s: Scale) -> list[Goal]:
         n, name = max(s.growth), "uniform" if kind == "stock" else "Zipf"
         goals.append(Goal(f"{n:,} stock alerts, {name} / equi-join", 10, 50, own / max(peers), "x"))
     n, median, _ = found["first"][0]
-    own, forked = (max(row[2] for row in found[p][1:]) / 1e6 for p in ("memory", "loaded"))
+    own = max(row[2] for row in found["memory"][1:]) / 1e6
     worker = f"each further Python worker, {max(s.growth):,} alerts"
     return [
         *goals,
         Goal(f"start to first micro-batch, {n:,} alerts: median", 2, 0.5, median, " s", True),
         Goal(worker, 100, 20, own, " MB", True),
-        Goal(f"{worker}, loaded before", 100, 20, forked, " MB", True),
     ]
 
 
@@ -170,14 +169,14 @@ def _first(found: Figures) -> Table:
 def _memory(found: Figures) -> Table:
     rows = [
         [what, n, *(size / 1e6 for size in sizes)]
-        for what, n, *sizes in (*found["memory"], *found["loaded"])
+        for what, n, *sizes in (*found["memory"], *found["plain"])
     ]  # private, pss, rss, most
     columns = ("after", "workers", "private MB", "proportional MB", "resident MB", "most private")
     note = (
         "Means over the Python workers of one host, from /proc/PID/smaps_rollup. *Private* is what "
         "one more worker costs; *proportional* counts a page that n processes share as 1/n. "
-        "*Loaded before*: with `spark.python.daemon.module` set to a module that loads Tamis and "
-        "then runs Spark's daemon (`bench/spark/daemon.py`)."
+        "In a session of `tamis.spark.session()` workers are forks of a daemon that has loaded "
+        "Tamis (`tamis.spark.daemon`); the rows with *Spark's daemon* show what they are without."
     )
     return Table("Memory of a Python worker", columns, rows, note)
 

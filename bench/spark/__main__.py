@@ -14,8 +14,8 @@ from tamis.spark import session
 
 def main(folder: str, scale: str, cores: str, *parts: str) -> None:
     progress.begin(f"spark on {cores}")
-    loaded = {"spark.python.daemon.module": "bench.spark.daemon"} if "loaded" in parts else {}
-    spark = session(cores=int(cores), settings=loaded)
+    plain = {"spark.python.daemon.module": "pyspark.daemon"} if "plain" in parts else {}
+    spark = session(cores=int(cores), settings=plain)
     spark.sparkContext.setLogLevel("OFF")
     at = Place(spark, Path(folder), SCALES[scale])
     found = {part: PARTS[part](at) for part in parts}

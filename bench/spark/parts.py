@@ -194,9 +194,9 @@ def memory(at: Place) -> Figures:
     return found
 
 
-def loaded(at: Place) -> Figures:
-    """The same, where the workers' daemon has loaded Tamis before it forks them."""
-    return [[f"{row[0]}, loaded before", *row[1:]] for row in memory(at)]
+def plain(at: Place) -> Figures:
+    """The same, where the workers are forks of Spark's own daemon."""
+    return [[f"{row[0]}, Spark's daemon", *row[1:]] for row in memory(at)]
 
 
 def _mean(what: str, seen: list[Worker]) -> list[Any]:
@@ -223,4 +223,4 @@ def growth(at: Place) -> Figures:
     return found
 
 
-PARTS = {f.__name__: f for f in (python, others, million, first, growth, memory, loaded)}
+PARTS = {f.__name__: f for f in (python, others, million, first, growth, memory, plain)}

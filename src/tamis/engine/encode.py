@@ -21,13 +21,12 @@ from tamis.logic.atoms import family_of, plain
 from tamis.logic.numbers import double_at_least
 from tamis.schema import INT_MAX, INT_MIN, Type, type_of
 
-
 _LISTED = 16  # events of a message that are sooner listed than looked up
 _MOST_WORDS = 1 << 22  # that a table of codes and events may have
-_NO_CODES = np.empty((0, 0), np.int32)
-_NO_ASKS = np.empty((0, 4), np.int64)
-_NO_FIRES = np.empty(0, np.uint64)
-_NO_EVENTS = np.empty(0, np.int32)
+_NO_CODES: I4 = np.empty((0, 0), np.int32)
+_NO_ASKS: I8 = np.empty((0, 4), np.int64)
+_NO_FIRES: U8 = np.empty(0, np.uint64)
+_NO_EVENTS: I4 = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +56,19 @@ def encode(
             _encode(term, part, where, keys, flags[i], features)
     codes = np.stack([f.code for f in features]) if features else _NO_CODES
     if access is None or _size(features) <= _LISTED * length:
-        listed = _merged(features, codes, length)
-        known: tuple[I4, I8, U8] = _NO_CODES, _NO_ASKS, _NO_FIRES
-        return Block(keys, flags, *listed, *listed, _defined(flags), *known)
+        return _listed(keys, flags, *_merged(features, codes, length))
     asks, fires = _matrix(features, index.events)
-    listed = _merged(_only(features, _marked(everywhere, asks[:, 0] < 0)), codes, length)
-    ways = _merged(_only(features, np.diff(access.offsets) > 0), codes, length)
-    return Block(keys, flags, *listed, *ways, _defined(flags), codes, asks, fires)
+    wanted = _marked(everywhere, asks[:, 0] < 0)
+    offsets, events = _merged(_only(features, wanted), codes, length)
+    way_offsets, ways = _merged(_only(features, np.diff(access.offsets) > 0), codes, length)
+    defined = _defined(flags)
+    return Block(keys, flags, offsets, events, way_offsets, ways, defined, codes, asks, fires)
+
+
+def _listed(keys: I8, flags: U1, offsets: I8, events: I4) -> Block:
+    """Messages that fire few events."""
+    known = _defined(flags), _NO_CODES, _NO_ASKS, _NO_FIRES
+    return Block(keys, flags, offsets, events, offsets, events, *known)
 
 
 def _size(features: list[Feature]) -> int:
@@ -117,9 +122,7 @@ def encode_one(index: Index, value_of: Callable[[Derived], object]) -> Block:
         if kind is Type.STRING and term.texts is not None:
             events += term.texts.events([value])[1].tolist()
     offsets = np.array([0, len(events)], np.int64)
-    listed = offsets, np.array(events, np.int32)
-    known = _NO_CODES, _NO_ASKS, _NO_FIRES
-    return Block(keys, flags, *listed, *listed, _defined(flags), *known)
+    return _listed(keys, flags, offsets, np.array(events, np.int32))
 
 
 def _one_key(term: TermIndex, value: Any) -> int:

@@ -28,12 +28,10 @@ def _whole_columns(flags):
 def known_events(event, first, last, block):
     """Whether the block knows events first to last, so that nobody need go through those that
     messages fire."""
-    if block.asks.shape[0] == 0:
-        return False
-    for i in range(first, last):
-        if block.asks[event[i], 0] < 0:
-            return False
-    return True
+    known = block.asks.shape[0] > 0
+    for i in range(first, last if known else first):
+        known &= block.asks[event[i], 0] >= 0
+    return known
 
 
 @njit(cache=True, nogil=True, inline="always")

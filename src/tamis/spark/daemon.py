@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 
-import pyspark.worker  # noqa: F401
+import pyspark.worker  # noqa: F401 (what a fork runs)
 from pyspark.daemon import manager
 
 import tamis.spark.worker  # noqa: F401
