@@ -89,3 +89,15 @@ def test_a_shipment_is_small(spark):
     made.add_many((i, f"n = {i}") for i in range(1000))
     assert len(pickle.dumps(ship(spark, made))) < 1000
     assert isinstance(ship(spark, made), Shipment)
+
+
+def test_the_same_snapshot_is_shipped_once(spark, tmp_path):
+    path = tmp_path / "saved"
+    save(one(), path)
+    first = ship(spark, one(), path)
+    assert ship(spark, one(), path) == first
+    save(one("n > 2"), path)  # another file of the same name
+    assert ship(spark, one("n > 2"), path) != first
+    assert opened(first, {}).match({"n": 2}) == ["it"]
+    asks = Matcher(lookups={"f": {1: 2}})
+    assert ship(spark, asks, path) != ship(spark, asks, path)

@@ -20,6 +20,7 @@ from tamis.errors import SnapshotError
 from tamis.logic import Lookups
 
 _KEPT = 4  # matchers that a worker holds on to
+_REMEMBERED = 64  # snapshots that the driver knows to have shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +40,38 @@ class Shipment:
 
 
 def ship(spark: SparkSession, matcher: Matcher, saved: Path | None = None) -> Shipment:
-    """Save the matcher, or take the snapshot that it was loaded from, and give it to Spark."""
+    """Save the matcher, or take the snapshot that it was loaded from, and give it to Spark.
+
+    Within one process the same file goes by the same name: workers then map it only once,
+    however many calls there are. (Workers do not tell lookups apart, so those get a new one.)
+    """
+    same = _identity(saved) if saved and not matcher.lookups and is_local(spark) else None
+    if same is not None and same in _shipped:
+        return _shipped[same]
     path = folder() / f"tamis-{uuid.uuid4().hex}.snapshot"
     if saved is None:
         save(matcher, path)
     else:
         _take(saved, path)
-    return send(spark, path)
+    shipment = send(spark, path)
+    if same is not None:
+        _shipped[same] = shipment
+        while len(_shipped) > _REMEMBERED:
+            _shipped.popitem(last=False)
+    return shipment
+
+
+def _identity(saved: Path) -> tuple[int, ...]:
+    """What tells a file from all others, and from what it may become."""
+    told = saved.stat()
+    return told.st_dev, told.st_ino, told.st_mtime_ns, told.st_size
 
 
 def send(spark: SparkSession, path: Path) -> Shipment:
     """Give a file of a name that is never used again to Spark."""
     if is_connect(spark):
         spark.addArtifacts(str(path), file=True)
-    elif not _is_local(spark):
+    elif not is_local(spark):
         spark.sparkContext.addFile(str(path))
     return Shipment(str(path), path.name)
 
@@ -69,9 +88,14 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def _is_local(spark: SparkSession) -> bool:
+def is_local(spark: SparkSession) -> bool:
+    if is_connect(spark):
+        return False
     master = spark.sparkContext.master or ""
     return master == "local" or master.startswith("local[")
+
+
+_shipped: OrderedDict[tuple[int, ...], Shipment] = OrderedDict()
 
 
 @cache
