@@ -191,15 +191,27 @@ class TextIndex:
             offsets, found = self._proved(values, offsets, found)
         if not self.within and not self.patterns and not self.blind:
             return offsets, found
-        lists = [found[offsets[i] : offsets[i + 1]].tolist() for i in range(len(values))]
-        for value, row in zip(values, lists, strict=True):
-            row.extend(event for text, event in self.within if value in text)
-            row.extend(event for text, event in self.blind if wildcards(text).hold(value))
-            for chosen, events in self.patterns:
-                row.extend(events[i] for i in chosen.Match(value) or ())
-        offsets = np.zeros(len(values) + 1, np.int64)
-        np.cumsum([len(row) for row in lists], out=offsets[1:])
-        return offsets, np.array([event for row in lists for event in row], np.int32)
+        rows, events = self._asked(values)
+        if not rows:
+            return offsets, found
+        count = np.diff(offsets) + np.bincount(rows, minlength=len(values))
+        row = np.concatenate([np.repeat(np.arange(len(values)), np.diff(offsets)), rows])
+        found = np.concatenate([found, np.array(events, np.int32)])
+        return np.concatenate([[0], np.cumsum(count)]), found[np.argsort(row, kind="stable")]
+
+    def _asked(self, values: list[str]) -> tuple[list[int], list[int]]:
+        """What each value has to be asked by itself, as pairs: the value's number, an event."""
+        rows: list[int] = []
+        events: list[int] = []
+        for i, value in enumerate(values):
+            for chosen, own in self.patterns:
+                if hits := chosen.Match(value):
+                    events += [own[hit] for hit in hits]
+            if self.within or self.blind:
+                events += [event for text, event in self.within if value in text]
+                events += [event for text, event in self.blind if wildcards(text).hold(value)]
+            rows += [i] * (len(events) - len(rows))
+        return rows, events
 
     def _found(self, values: list[str]) -> tuple[I8, I4]:
         auto = self.automaton
