@@ -69,7 +69,7 @@ def write(path: Path, arrays: Iterable[tuple[str, Parts]]) -> None:
         except OSError:
             staged.unlink()
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except (OSError, ValueError) as error:
         raise SnapshotError(path, f"cannot be written: {error}") from error
 
@@ -123,7 +123,7 @@ def _write_array(file: BinaryIO, name: str, parts: Parts) -> Entry:
     return Entry(name, first.dtype.name, shape, zlib.crc32(padding, checksum))
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the new name last; not every file system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

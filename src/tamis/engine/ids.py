@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.errors import SubscriptionError
+from tamis.errors import SelectorError, SubscriptionError
 from tamis.schema import INT_MAX, INT_MIN
 
 Id = str | int
@@ -16,6 +16,16 @@ def check_id(id: object) -> None:
             raise SubscriptionError(f"id {id} does not fit into 64 bits")
     elif not id.isascii() and any("\ud800" <= c <= "\udfff" for c in id):
         raise SubscriptionError(f"id {id!r} holds half of a surrogate pair: no output can hold it")
+
+
+def blamed(
+    id: object, error: SelectorError | SubscriptionError
+) -> SelectorError | SubscriptionError:
+    """The error, saying whose it is."""
+    if isinstance(error, SelectorError):
+        what = f"subscription {id!r}: {error.what}"
+        return SelectorError(what, text=error.text, at=error.at, hint=error.hint, limit=error.limit)
+    return SubscriptionError(f"subscription {id!r}: {error}")
 
 
 def twin(id: Id) -> Id | None:

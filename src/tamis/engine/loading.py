@@ -49,17 +49,17 @@ def matcher_of(path: Path, arrays: Arrays, lookups: Lookups) -> Matcher:
         raise SnapshotError(path, f"needs the lookups {', '.join(map(repr, missing))}", hint)
     demand(meta["semantics"] in SEMANTICS and meta["dialect"] in _DIALECTS, "no such semantics")
     matcher = Matcher(
-        _schema(meta["schema"]),
+        schema_of(meta["schema"]),
         semantics=meta["semantics"],
         dialect=meta["dialect"],
-        limits=_limits(meta["limits"]),
+        limits=limits_of(meta["limits"]),
         lookups=lookups,
     )
     _fill(matcher, arrays)
     return matcher
 
 
-def _schema(said: list[Any] | None) -> Schema | None:
+def schema_of(said: list[Any] | None) -> Schema | None:
     if said is None:
         return None
     demand(all(isinstance(row[0], str) for row in said), "a name is no text")
@@ -75,7 +75,7 @@ def _default(form: str, said: Any) -> Scalar | None:
     return said  # type: ignore[no-any-return]
 
 
-def _limits(said: dict[str, Any]) -> Limits:
+def limits_of(said: dict[str, Any]) -> Limits:
     demand(all(type(value) is int for value in said.values()), "a limit is no number")
     return Limits(**said)
 

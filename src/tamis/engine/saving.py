@@ -26,6 +26,7 @@ from tamis.schema import Attribute as Column
 
 if TYPE_CHECKING:
     from tamis.engine.matcher import Matcher
+    from tamis.engine.table.settings import Settings
 
 _UNBOUNDED = Limits(length=1 << 40, depth=100_000)
 _NAME, _TERM, _CONDITION = range(3)  # how the text of a term is to be read
@@ -82,7 +83,7 @@ def arrays_of(matcher: Matcher) -> Iterator[tuple[str, Parts]]:
     taken = _taken(matcher)
     segments = [_columns(taken, s, a) for s, a in zip(*_parts_of(taken.state), strict=True)]
     single = {
-        "meta": np.frombuffer(_meta(matcher), np.uint8),
+        "meta": np.frombuffer(json.dumps(meta_of(matcher)).encode(), np.uint8),
         **_terms(taken),
         **_constants(taken),
         **_templates(taken),
@@ -109,16 +110,16 @@ def empty(name: str) -> Any:
     return np.empty(0 if width is None else (0, width), TYPES[name])
 
 
-def _meta(matcher: Matcher) -> bytes:
+def meta_of(matcher: Matcher | Settings) -> dict[str, object]:
+    """How selectors are read and what they mean, for JSON."""
     schema = matcher.schema
-    said = {
+    return {
         "schema": None if schema is None else [_column_said(a) for a in schema.values()],
         "semantics": matcher.semantics,
         "dialect": matcher.dialect,
         "limits": dataclasses.asdict(matcher.limits),
         "lookups": sorted(matcher.lookups),
     }
-    return json.dumps(said).encode()
 
 
 def _column_said(column: Column) -> list[object]:

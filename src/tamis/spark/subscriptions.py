@@ -14,8 +14,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
 
 from tamis.engine import Id, Matcher
+from tamis.engine.ids import blamed
 from tamis.engine.routing import Routes
-from tamis.errors import InputError, SelectorError, SubscriptionError, TamisError
+from tamis.errors import InputError, SelectorError, SubscriptionError
 
 _IDS = (spark.StringType, spark.ByteType, spark.ShortType, spark.IntegerType, spark.LongType)
 Problem = SelectorError | SubscriptionError
@@ -33,7 +34,8 @@ class Table:
         types = {f.name: f.dataType for f in subscriptions.schema}
         for name, allowed in (("id", _IDS), ("selector", (spark.StringType,))):
             if name not in types:
-                raise InputError(f"the subscriptions have no column {name}")
+                given = ", ".join(types) or "no column at all: is the file empty?"
+                raise InputError(f"the subscriptions have no column {name}; they have {given}")
             if not isinstance(types[name], allowed):
                 shown = types[name].simpleString()
                 raise InputError(f"the subscriptions' column {name} cannot be of type {shown}")
@@ -56,7 +58,7 @@ class Table:
 
         def refuse(id: Id, selector: str, error: Problem) -> None:
             if not report:
-                raise _named(id, error)
+                raise blamed(id, error)
             self.bad[row] = error
 
         matcher.add_many(pairs(), refuse)
@@ -90,11 +92,3 @@ class Table:
         counted = pc.value_counts(self.rows.column("id"))
         several = pc.greater(counted.field("counts"), 1)
         return frozenset(counted.field("values").filter(several).to_pylist())
-
-
-def _named(id: object, error: Problem) -> TamisError:
-    """The error, saying whose it is."""
-    if isinstance(error, SelectorError):
-        what = f"subscription {id!r}: {error.what}"
-        return SelectorError(what, text=error.text, at=error.at, hint=error.hint, limit=error.limit)
-    return SubscriptionError(f"subscription {id!r}: {error}")

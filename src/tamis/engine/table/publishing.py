@@ -12,6 +12,7 @@ import secrets
 import zlib
 from pathlib import Path
 
+from tamis.engine.container import sync_folder
 from tamis.errors import InputError, SnapshotError
 
 FORMAT = 1
@@ -61,15 +62,5 @@ def _named(staged: Path, path: Path) -> bool:
     except FileExistsError:
         # Over a network the answer to a link that was made can get lost; then it is asked again.
         return staged.stat().st_nlink > 1
-    _sync(path.parent)
+    sync_folder(path.parent)
     return True
-
-
-def _sync(folder: Path) -> None:
-    """Make the new name last; not every file system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

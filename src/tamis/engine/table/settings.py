@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
+from tamis.engine.integrity import UnsoundError
+from tamis.engine.loading import limits_of, schema_of
 from tamis.engine.matcher import Matcher
+from tamis.engine.saving import meta_of
 from tamis.engine.table.changes import IdKind
 from tamis.engine.table.publishing import AGAIN, signed, unsigned
 from tamis.errors import InputError, SnapshotError, TamisError
 from tamis.language import Dialect, Limits
 from tamis.logic import Lookups, Semantics
-from tamis.schema import Attribute, Scalar, Schema, Type
+from tamis.schema import Schema
 
 
 class Said(TypedDict, total=False):
@@ -69,53 +70,25 @@ class Settings:
 
 
 def encode(settings: Settings) -> bytes:
-    schema = settings.schema
-    said = {
-        "schema": None if schema is None else [_column(a) for a in schema.values()],
-        "semantics": settings.semantics,
-        "dialect": settings.dialect,
-        "limits": dataclasses.asdict(settings.limits),
-        "ids": settings.ids,
-        "lookups": settings.lookups,
-    }
-    return signed("settings", json.dumps(said, indent=1).encode() + b"\n")
+    text = json.dumps({**meta_of(settings), "ids": settings.ids}, indent=1)
+    return signed("settings", text.encode() + b"\n")
 
 
 def decode(path: Path, data: bytes) -> Settings:
     """The settings back; SnapshotError where the file is not whole."""
     body = unsigned(path, "settings", data)
     try:
-        said = json.loads(body)
-        schema = said["schema"]
+        meta = json.loads(body)
         found = Settings(
-            None if schema is None else Schema(tuple(_attribute(**column) for column in schema)),
-            said["semantics"],
-            said["dialect"],
-            Limits(**said["limits"]),
-            said["ids"],
-            tuple(said["lookups"]),
+            schema_of(meta["schema"]),
+            meta["semantics"],
+            meta["dialect"],
+            limits_of(meta["limits"]),
+            meta["ids"],
+            tuple(meta["lookups"]),
         )
         found.check_ids()
         found.matcher({name: {} for name in found.lookups})
-    except (ValueError, TypeError, KeyError, RecursionError, TamisError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError, UnsoundError, TamisError) as error:
         raise SnapshotError(path, f"holds what no table has: {error}", AGAIN) from error
     return found
-
-
-def _column(attribute: Attribute) -> dict[str, Any]:
-    default: object = attribute.default
-    if isinstance(default, float):
-        default = default.hex()  # JSON knows no infinity
-    elif isinstance(default, datetime.datetime):
-        default = default.isoformat()
-    return {"name": attribute.name, "type": attribute.type.value, "default": default}
-
-
-def _attribute(name: str, type: str, default: Any) -> Attribute:
-    kind, value = Type(type), default
-    if default is not None and kind is Type.DOUBLE:
-        value = float.fromhex(default)
-    elif default is not None and kind is Type.TIMESTAMP:
-        value = datetime.datetime.fromisoformat(default)
-    checked: Scalar | None = value
-    return Attribute(name, kind, checked)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from tamis.engine.ids import Id
+from tamis.engine.ids import Id, blamed
 from tamis.engine.intake import Intake
 from tamis.engine.matcher import Matcher
 from tamis.engine.table import settings as files
@@ -83,7 +83,7 @@ class Change:
             self._table._check(selector)
         except (SelectorError, SubscriptionError) as error:
             if not report:
-                raise _named(id, error) from None
+                raise blamed(id, error) from None
             return Step("bad", id, selector, reason=str(error))
         return Step("add", id, selector, subscriber, report)
 
@@ -344,11 +344,3 @@ def _make(folder: Path, settings: Settings) -> None:
     if any((folder / "versions").iterdir()):
         raise SnapshotError(folder / "settings", "is missing", "copy it from where it is whole")
     publish(folder / "settings", files.encode(settings))
-
-
-def _named(id: object, error: SelectorError | SubscriptionError) -> Exception:
-    """The error, saying whose it is."""
-    if isinstance(error, SelectorError):
-        what = f"subscription {id!r}: {error.what}"
-        return SelectorError(what, text=error.text, at=error.at, hint=error.hint, limit=error.limit)
-    return SubscriptionError(f"subscription {id!r}: {error}")
