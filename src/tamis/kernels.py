@@ -17,6 +17,7 @@ _MODULES = (
     "diagram/reference.py",
     "engine/compile.py",
     "engine/cubes.py",
+    "engine/firing.py",
     "engine/implications/edges.py",
     "engine/implications/rank.py",
     "engine/implications/trees.py",
@@ -26,6 +27,8 @@ _MODULES = (
     "engine/strings.py",
     "engine/texts.py",
     "engine/vector.py",
+    "engine/wide.py",
+    "engine/words.py",
 )
 _LOG = logging.getLogger("tamis")
 _STAMP = _ROOT / "__pycache__" / "kernels.stamp"

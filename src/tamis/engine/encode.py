@@ -13,8 +13,8 @@ import numpy.typing as npt
 from tamis.diagram.kernels import HIGHEST
 from tamis.diagram.questions import double_key
 from tamis.engine.columns import AnyColumn, Column, Mixed, Texts, from_values
+from tamis.engine.firing import defined_columns, find_keys, mark_events, merge_events
 from tamis.engine.index import Index, Points, TermIndex
-from tamis.engine.kernels import defined_columns, find_keys, mark_events, merge_events
 from tamis.engine.layout import I4, I8, U1, U8, Access, Block
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of, plain

@@ -47,3 +47,54 @@ def scatter(pairs, cursor, out):
         m = pairs[i] >> 32
         out[cursor[m]] = pairs[i] & 0xFFFFFFFF
         cursor[m] += 1
+
+
+@njit(cache=True, nogil=True)
+def _insert(row):
+    for i in range(1, row.size):
+        value, j = row[i], i
+        while j > 0 and row[j - 1] > value:
+            row[j] = row[j - 1]
+            j -= 1
+        row[j] = value
+
+
+@njit(cache=True, nogil=True)
+def _by_digits(row, spare, count):
+    """Sort slots (never negative) by one byte after the other, the last first."""
+    most, shift = row.max(), 0
+    given, made = row, spare[: row.size]
+    while shift < 32 and most >> shift > 0:
+        count[:] = 0
+        for i in range(given.size):
+            count[(given[i] >> shift) & 255] += 1
+        at = 0
+        for d in range(256):
+            at, count[d] = at + count[d], at
+        for i in range(given.size):
+            d = (given[i] >> shift) & 255
+            made[count[d]] = given[i]
+            count[d] += 1
+        given, made = made, given
+        shift += 8
+    if shift & 8:
+        row[:] = given
+
+
+@njit(cache=True, nogil=True)
+def sort_rows(offsets, out):
+    """Each message's slots in ascending order; most rows are short or in order already."""
+    spare, count = np.empty(0, np.int32), np.empty(256, np.int64)
+    for m in range(offsets.size - 1):
+        row = out[offsets[m] : offsets[m + 1]]
+        for i in range(1, row.size):
+            if row[i] < row[i - 1]:
+                if row.size <= 24:
+                    _insert(row)
+                elif row.size <= 256:
+                    row.sort()
+                else:
+                    if spare.size < row.size:
+                        spare = np.empty(2 * row.size, np.int32)
+                    _by_digits(row, spare, count)
+                break

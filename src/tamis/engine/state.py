@@ -15,7 +15,7 @@ import numpy as np
 
 from tamis.engine.batch import Messages
 from tamis.engine.encode import encode, encode_one
-from tamis.engine.kernels import ROWS, Scratch, run, sort_rows
+from tamis.engine.kernels import run
 from tamis.engine.layout import (
     EVENT,
     FLAG,
@@ -29,9 +29,11 @@ from tamis.engine.layout import (
     Block,
     Requirements,
 )
-from tamis.engine.outputs import BITMAP, COUNT, FILL, KEEP, Output, scatter
+from tamis.engine.outputs import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
 from tamis.engine.segment import Segment
 from tamis.engine.vector import WIDE, aligned
+from tamis.engine.wide import ROWS
+from tamis.engine.words import Scratch
 from tamis.language.tree import attributes
 from tamis.logic import Derived, Lookups
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tamis.engine.batch import Messages, from_table
-from tamis.engine.kernels import sort_rows
 from tamis.engine.layout import I4, I8
 from tamis.engine.matcher import Matcher
 from tamis.engine.matches import Matches
+from tamis.engine.outputs import sort_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

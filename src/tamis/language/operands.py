@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
 
@@ -16,7 +17,7 @@ FUNCTIONS = ("abs", "lower", "upper", "length")
 UNARY = 70  # the power of a sign: no operator binds tighter
 
 
-class Operands(Cursor):
+class Operands(Cursor, ABC):
     """Reads what can stand before or after an operator.
 
     `number` gives the value of the dialect's number tokens.
@@ -29,9 +30,9 @@ class Operands(Cursor):
         self.limits, self.number = limits, number
         self.signed: set[int] = set()  # where attributes stand that had a plus: they are numbers
 
+    @abstractmethod
     def nested_term(self, power: int) -> Term:
         """A term one level deeper, with the operators that bind tighter than `power`."""
-        raise NotImplementedError
 
     def name(self) -> Term:
         kind, value, at = self.take()

@@ -16,8 +16,8 @@ from tamis.engine.implications import rank as kernels
 from tamis.engine.implications.edges import Edges, no_edges
 from tamis.engine.implications.forest import Forest
 from tamis.engine.implications.rank import Memory, Questions, Rank, Starters
-from tamis.engine.kernels import sort_rows
 from tamis.engine.layout import I4, I8, U1, U8, Block
+from tamis.engine.outputs import sort_rows
 from tamis.engine.segment import Segment
 from tamis.engine.state import State
 from tamis.language.tree import attributes
