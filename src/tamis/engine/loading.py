@@ -20,8 +20,9 @@ from tamis.engine.integrity import demand
 from tamis.engine.layout import U1, Access, Clusters, Requirements
 from tamis.engine.saving import SEGMENT, TYPES, empty, living, term_of
 from tamis.engine.segment import Segment, Source, roots_by_need
+from tamis.engine.slots import Slots
 from tamis.engine.state import State
-from tamis.engine.stored import Constants, Growing, Ids, SavedTemplates, Slots, Texts
+from tamis.engine.stored import Constants, Growing, Ids, SavedTemplates, Texts
 from tamis.engine.templates import Template, Templates
 from tamis.errors import SnapshotError
 from tamis.language import Compare, IsNull, Limits, Text, check
@@ -94,8 +95,9 @@ def _fill(matcher: Matcher, arrays: Arrays) -> None:
     state = State(*loader.segments())
     alive = living(state)
     demand(bool((alive[1:] > alive[:-1]).all()), "a subscription occurs twice")
-    inside: Any = matcher  # these do what the matcher does with a list and a dict
-    inside._ids, inside._texts, inside._slots = Growing(ids), Growing(texts), Slots(ids, alive)
+    inside: Any = matcher  # these do what the matcher does with a list
+    inside._ids, inside._texts = Growing(ids), Growing(texts)
+    inside._slots = Slots(inside._ids, alive)
     inside._known_names = ids.names()
     inside._given = inside._ids if len(ids.whole) else None
     inside._intake.vocabulary, inside._intake.templates = vocabulary, templates

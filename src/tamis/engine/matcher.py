@@ -18,6 +18,7 @@ from tamis.engine.layout import I4, I8, U8
 from tamis.engine.matches import Matches
 from tamis.engine.report import Notice, Report, notice, report
 from tamis.engine.segment import Segment, Source, compile_segment
+from tamis.engine.slots import Slots
 from tamis.engine.state import State
 from tamis.engine.threads import shared
 from tamis.errors import SelectorError, SnapshotError, SubscriptionError, TamisError
@@ -57,7 +58,7 @@ class Matcher:
         self._intake = Intake(schema, semantics, dialect, limits, self.lookups)
         self._ids: list[Id] = []
         self._texts: list[str] = []
-        self._slots: dict[Id, int] = {}
+        self._slots = Slots(self._ids)
         self._folding = Folding(self._compile)
         self.implications: Implications | None = None
         if engine not in get_args(Engine):
@@ -110,7 +111,7 @@ class Matcher:
             self._refuse_twin(id, {})
             template, keys = self._intake.read(selector)
             sizes = array("q", [len(keys)])
-            old = self._slots.get(id, -1)
+            old = self._slots.get(id)
             self._append([id], [selector], array("i", [template]), sizes, keys, old)
 
     def add_many(
@@ -189,7 +190,7 @@ class Matcher:
         self._folding.append(source, instead_of=instead_of)
         if instead_of >= 0:
             self._slots.pop(ids[0])  # it moves to the end
-        self._slots.update(zip(ids, slots.tolist(), strict=True))
+        self._slots.add(ids, first)
 
     def _compile(self, source: Source) -> Segment:
         return compile_segment(self._intake.vocabulary, self._intake.templates, source)

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram.questions import Pool
+from tamis.engine.ids import Id
 from tamis.engine.layout import I4, I8, U1
 from tamis.engine.templates import Template, Templates
 from tamis.schema import INT_MAX, INT_MIN
 
-Id = str | int
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
@@ -135,50 +135,6 @@ class Ids:
         offsets = pa.py_buffer(self.texts.offsets.astype(np.int32))
         buffers = [None, offsets, pa.py_buffer(self.texts.data)]
         return pa.Array.from_buffers(pa.string(), len(self), buffers)
-
-
-class Slots:
-    """Where each id stands: a dict that is made when it is first asked for more than its size."""
-
-    def __init__(self, ids: Ids, slots: I4) -> None:
-        self._ids, self._slots = ids, slots
-        self._lock = threading.Lock()
-        self._dict: dict[Id, int] | None = None
-
-    def _known(self) -> dict[Id, int]:
-        if self._dict is None:
-            with self._lock:
-                if self._dict is None:
-                    self._dict = self._made()
-        return self._dict
-
-    def _made(self) -> dict[Id, int]:
-        ids = list(self._ids)
-        return {ids[slot]: slot for slot in self._slots.tolist()}
-
-    def __len__(self) -> int:
-        return len(self._slots if self._dict is None else self._dict)
-
-    def __contains__(self, id: object) -> bool:
-        return id in self._known()
-
-    def __iter__(self) -> Iterator[Id]:
-        return iter(self._known())
-
-    def __getitem__(self, id: Id) -> int:
-        return self._known()[id]
-
-    def __setitem__(self, id: Id, slot: int) -> None:
-        self._known()[id] = slot
-
-    def get(self, id: Id, default: int | None = None) -> int | None:
-        return self._known().get(id, default)
-
-    def pop(self, id: Id) -> int:
-        return self._known().pop(id)
-
-    def update(self, more: Iterable[tuple[Id, int]]) -> None:
-        self._known().update(more)
 
 
 # --- constants ---------------------------------------------------------------
