@@ -98,7 +98,9 @@ def from_table(
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     import pyarrow as pa
 
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def _complete(

@@ -13,9 +13,10 @@ import numpy.typing as npt
 from tamis.diagram.kernels import HIGHEST
 from tamis.diagram.questions import double_key
 from tamis.engine.columns import AnyColumn, Column, Mixed, Texts, from_values
-from tamis.engine.firing import defined_columns, find_keys, mark_events, merge_events
+from tamis.engine.firing import defined_columns, mark_events, merge_events
 from tamis.engine.index import Index, Points, TermIndex
 from tamis.engine.layout import I4, I8, U1, U8, Access, Block
+from tamis.engine.strings import find_words
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of, plain
 from tamis.logic.numbers import double_at_least
@@ -183,7 +184,7 @@ def _encode(
             code = column.find(points.table())
         elif not points.numbers:
             code = np.empty(len(column), np.int32)
-            find_keys(points.keys, _fixed(direct_keys(column)), column.valid, code)
+            find_words(points.key_table(), _fixed(direct_keys(column)), column.valid, code)
         else:
             code = np.where(column.valid, _point_codes(term, column, points), -1)
         found.append(Feature(code.astype(np.int32, copy=False), points.offsets, points.events))
@@ -239,9 +240,9 @@ def _point_codes(term: TermIndex, column: Column, points: Points) -> I8:
     return _found(values, np.array([i for _, i in known], np.int64), column.data)
 
 
-def _fixed(array: I8) -> I8:
-    """The array as one that nobody may write: kernels are compiled for such."""
-    fixed = array.view()
+def _fixed(array: I8) -> U8:
+    """The keys as words that nobody may write: kernels are compiled for such."""
+    fixed = array.view(np.uint64)
     fixed.flags.writeable = False
     return fixed
 

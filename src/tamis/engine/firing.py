@@ -36,21 +36,6 @@ def mark_events(offsets, number, words, table):
 
 
 @njit(cache=True, nogil=True)
-def find_keys(keys, wanted, valid, out):
-    """out[m]: the number of the ascending key that wanted[m] is, -1 where it is none."""
-    if keys.size == 0:
-        out[:] = -1
-        return
-    for m in range(out.size):
-        at, size = 0, keys.size
-        while size > 1:
-            half = size >> 1
-            at += half if keys[at + half] <= wanted[m] else 0
-            size -= half
-        out[m] = at if valid[m] and keys[at] == wanted[m] else -1
-
-
-@njit(cache=True, nogil=True)
 def defined_columns(flags, out):
     """Bit c of out[m]: message m defines column c, of the first 64."""
     out[:] = _ZERO

@@ -14,8 +14,8 @@ import numpy as np
 
 from tamis.diagram.questions import AMONG, Vocabulary
 from tamis.diagram.variables import Atoms
-from tamis.engine.layout import I4, I8
-from tamis.engine.strings import Table, table_of
+from tamis.engine.layout import I4, I8, U8
+from tamis.engine.strings import Table, entries_of, table_of
 from tamis.engine.templates import Template
 from tamis.engine.texts import TextIndex
 from tamis.logic import Derived, Kind
@@ -38,12 +38,19 @@ class Points:
     offsets: I8
     events: I4
     known: Table | None = field(default=None, repr=False, compare=False)
+    known_keys: U8 | None = field(default=None, repr=False, compare=False)
 
     def table(self) -> Table:
         """The strings for kernels; made when they are first asked for."""
         if self.known is None:
             self.known = table_of(self.numbers)
         return self.known
+
+    def key_table(self) -> U8:
+        """The same of keys."""
+        if self.known_keys is None:
+            self.known_keys = entries_of(self.keys.astype(np.uint64))
+        return self.known_keys
 
     def find(self, value: Any) -> int:
         """The number of the point that is `value` (a key, where keys are direct), or -1."""

@@ -86,6 +86,8 @@ def sort_rows(offsets, out):
     """Each message's slots in ascending order; most rows are short or in order already."""
     spare, count = np.empty(0, np.int32), np.empty(256, np.int64)
     for m in range(offsets.size - 1):
+        if offsets[m + 1] - offsets[m] < 2:
+            continue
         row = out[offsets[m] : offsets[m + 1]]
         for i in range(1, row.size):
             if row[i] < row[i - 1]:

@@ -8,10 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from tamis.engine.layout import I4, I8, U1
-from tamis.engine.vector import mixed, word_at
+from tamis.engine.layout import I8, U1, U8
+from tamis.engine.vector import entry_of, mixed, word_at
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
+_FEW = 512  # words: their table may be sparse and still stays in the nearest cache
+_AT_ONCE = 512
+_LONG = np.uint64(1 << 63)
 
 
 class Strings(NamedTuple):
@@ -22,9 +25,13 @@ class Strings(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Open addressing: a slot holds the number of a string plus one; the table is half empty."""
+    """Open addressing: rows (tag, number of a string plus one); the table is half empty.
 
-    slots: I4
+    The tag of fewer than eight bytes is these and their number: it says it all. That of more is a
+    hash, with its highest bit set.
+    """
+
+    entries: U8
     strings: Strings
 
 
@@ -34,10 +41,17 @@ def table_of(texts: Iterable[str]) -> Table:
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
     strings = Strings(np.frombuffer(b"".join(encoded), np.uint8), offsets)
-    size = 1 << max(4, (2 * len(encoded)).bit_length())
-    slots = np.zeros(size, np.int32)
-    _enter(strings.data, strings.offsets, slots)
-    return Table(slots, strings)
+    tags = np.empty(len(encoded), np.uint64)
+    _tags(strings.data, strings.offsets, tags)
+    return Table(entries_of(tags), strings)
+
+
+def entries_of(words: U8) -> U8:
+    """A table of words alone, numbered in their order."""
+    spare = 8 if len(words) <= _FEW else 2  # a short search is guessed right by the processor
+    entries = np.zeros((1 << max(4, (spare * len(words)).bit_length()), 2), np.uint64)
+    _enter(words, entries)
+    return entries
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -72,32 +86,74 @@ def _same(data, begin, other, other_begin, length):
     return _tail(data, begin + at, left) == _tail(other, other_begin + at, left)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _tag(data, begin, end):
+    length = end - begin
+    if length < 8:
+        return _tail(data, begin, length) | np.uint64(length) << np.uint64(56)
+    return _hash(data, begin, end) | _LONG
+
+
 @njit(cache=True, nogil=True)
-def _enter(data, offsets, slots):
-    mask = np.uint64(slots.size - 1)
-    for i in range(offsets.size - 1):
-        at = _hash(data, offsets[i], offsets[i + 1]) & mask
-        while slots[at] != 0:
-            at = (at + np.uint64(1)) & mask
-        slots[at] = i + 1
+def _tags(data, offsets, tags):
+    for i in range(tags.size):
+        tags[i] = _tag(data, offsets[i], offsets[i + 1])
+
+
+@njit(cache=True, nogil=True)
+def _enter(words, entries):
+    size = entries.shape[0]
+    for i in range(words.size):
+        at = entry_of(words[i], size)
+        while entries[at, 1] != 0:
+            at = (at + 1) & (size - 1)
+        entries[at, 0], entries[at, 1] = words[i], i + 1
 
 
 @njit(cache=True, nogil=True)
 def find(data, offsets, valid, table, out):
-    """out[m]: which string of the table string m is, -1 where it is none."""
-    slots, known, starts = table.slots, table.strings.data, table.strings.offsets
-    mask = np.uint64(slots.size - 1)
+    """out[m]: which string of the table string m is, -1 where it is none.
+
+    Tags first, some hundreds at a time: two short loops are faster than one long one.
+    """
+    entries, known, starts = table.entries, table.strings.data, table.strings.offsets
+    size = entries.shape[0]
+    tags = np.empty(_AT_ONCE, np.uint64)
+    for first in range(0, out.size, _AT_ONCE):
+        last = min(first + _AT_ONCE, out.size)
+        for m in range(first, last):
+            tags[m - first] = _tag(data, np.int64(offsets[m]), np.int64(offsets[m + 1]))
+        for m in range(first, last):
+            tag, out[m] = tags[m - first], -1
+            at = entry_of(tag, size)
+            while valid[m]:
+                i = np.int64(entries[at, 1]) - 1
+                if i < 0 or (
+                    entries[at, 0] == tag
+                    and (tag < _LONG or _equal(data, offsets, m, known, starts, i))
+                ):
+                    out[m] = i
+                    break
+                at = (at + 1) & (size - 1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _equal(data, offsets, m, known, starts, i):
+    begin = np.int64(offsets[m])
+    length = np.int64(offsets[m + 1]) - begin
+    return starts[i + 1] - starts[i] == length and _same(data, begin, known, starts[i], length)
+
+
+@njit(cache=True, nogil=True)
+def find_words(entries, wanted, valid, out):
+    """out[m]: the number of the word that wanted[m] is, -1 where it is none."""
+    size = entries.shape[0]
     for m in range(out.size):
         out[m] = -1
-        if not valid[m]:
-            continue
-        begin, end = np.int64(offsets[m]), np.int64(offsets[m + 1])
-        at = _hash(data, begin, end) & mask
-        while slots[at] != 0:
-            i = slots[at] - 1
-            if starts[i + 1] - starts[i] == end - begin and _same(
-                data, begin, known, starts[i], end - begin
-            ):
+        at = entry_of(wanted[m], size)
+        while valid[m]:
+            i = np.int64(entries[at, 1]) - 1
+            if entries[at, 0] == wanted[m] or i < 0:
                 out[m] = i
                 break
-            at = (at + np.uint64(1)) & mask
+            at = (at + 1) & (size - 1)

@@ -88,6 +88,10 @@ if config.DISABLE_JIT:  # type: ignore[attr-defined]
         product = (int(value) ^ int(word)) * int(_PRIME) & 0xFFFFFFFFFFFFFFFF
         return np.uint64(product ^ product >> 32)
 
+    def entry_of(word: Any, entries: int) -> Any:
+        product = int(mixed(0, word)) * int(_PRIME) & 0xFFFFFFFFFFFFFFFF
+        return (product >> 32) * entries >> 32
+
 else:
 
     @intrinsic
@@ -182,6 +186,13 @@ else:
         """A hash so far and eight bytes more: the hash of both."""
         product = (value ^ word) * _PRIME
         return product ^ (product >> np.uint64(32))
+
+    @njit(cache=True, nogil=True, inline="always")
+    def entry_of(word: Any, entries: Any) -> Any:
+        """Where in a table of so many entries (below 2^32) to look for the word first."""
+        product = word * _PRIME
+        high = ((product ^ (product >> np.uint64(32))) * _PRIME) >> np.uint64(32)
+        return np.int64((high * np.uint64(entries)) >> np.uint64(32))
 
     @intrinsic
     def word_at(typing: Any, array: Any, at: Any) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tamis.errors import InputError
 from tamis.messages.table import arrow_type
 from tamis.schema import INT_MAX, Type
@@ -164,6 +166,8 @@ def _strings(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
     import pyarrow as pa
 
     try:
+        if _plain_texts(column):
+            return column
         column.validate(full=True)
         return column.cast(pa.string())
     except (pa.ArrowInvalid, UnicodeDecodeError):
@@ -173,6 +177,21 @@ def _strings(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
             misfits.setdefault(i, f"{name} holds invalid UTF-8")
             raw[i] = None
     return pa.array(raw, pa.binary()).cast(pa.string())
+
+
+def _plain_texts(column: pa.Array) -> bool:
+    """Whether these are strings of ASCII alone, well laid out: a look at all bytes at once."""
+    import pyarrow as pa
+
+    if not pa.types.is_string(column.type) or not len(column):
+        return False
+    column.validate()
+    _, offsets, data = column.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
+    if not (bounds[:-1] <= bounds[1:]).all():
+        return False
+    held = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
+    return int(held.max(initial=0)) < 128
 
 
 def _is_text(value: bytes | None) -> bool:
