@@ -40,6 +40,30 @@ def test_duplicates_are_found_under_access_events_too() -> None:
     assert sorted(groups) == [(i, i + 20) for i in range(20)]
 
 
+def test_conditions_of_several_cubes_are_compared_as_a_whole() -> None:
+    matcher = Matcher(SCHEMA)
+    matcher.add_many((f"a{i}", f"symbol = 's{i}' AND price < 10") for i in range(20))
+    matcher.add("b", "symbol = 's1' AND (price < 5 AND volume < 3 OR price > 8)")
+    matcher.add("c", "(price > 8 OR volume <= 2 AND price < 5) AND symbol = 's1'")
+    matcher.add("d", "symbol = 's1' AND (price < 5 AND volume < 4 OR price > 8)")
+    matcher.add("e", "symbol = 's1' AND price < 5 AND volume < 3")
+    matcher.settle()
+    report = matcher.report()
+    assert report.duplicates == (("b", "c"),)
+    assert report.unsatisfiable == report.always_true == ()
+
+
+def test_what_never_matches_leaves_no_cube() -> None:
+    matcher = Matcher(SCHEMA)
+    matcher.add_many((i, f"symbol = 's{i}' AND price < 10") for i in range(20))
+    assert matcher.add("never", "symbol = 's1' AND price < 3 AND price > 5") == "unsatisfiable"
+    assert matcher.add("seldom", "symbol = 's1' AND price < 3 AND price >= 2") is None
+    matcher.settle()
+    report = matcher.report()
+    assert report.unsatisfiable == ("never",)
+    assert report.duplicates == ()
+
+
 def test_a_removed_subscription_is_not_reported() -> None:
     matcher = Matcher(SCHEMA)
     matcher.add("f", "FALSE")

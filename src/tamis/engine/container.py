@@ -30,7 +30,7 @@ import numpy.typing as npt
 from tamis.errors import SnapshotError
 
 MAGIC = b"TAMIS\r\n\x1a"
-VERSION = 2
+VERSION = 3
 _HEADER = struct.Struct("<8sIIQQIxxxxQ")  # of 48 bytes; zeros and a checksum fill the line
 _LINE = 64
 _ZEROS = bytes(_LINE)

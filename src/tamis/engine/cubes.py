@@ -23,7 +23,6 @@ from tamis.engine.layout import (
     MUST,
     NEED,
     NODE,
-    REST,
     ROOT,
     TEST,
     THRESHOLD,
@@ -192,15 +191,17 @@ def _grown(array, size):
 
 @njit(cache=True, nogil=True)
 def cubes_of(clusters):
-    """The cubes of all clusters but 0, in the order of their clusters."""
+    """The cubes of all clusters but 0, in the order of their clusters; and the roots of these
+    clusters that are no cubes."""
     count = clusters.starts.shape[0] - 1
-    starts = np.zeros((count + 1, 7), np.int64)
+    starts = np.zeros((count + 1, 6), np.int64)
     test, bound = np.empty(16, np.int32), np.empty(64, np.int64)
     owners, rest, bit = np.empty((3, 16), np.int32)
     used = np.empty(1 + BITS, np.int64)
+    over = 0
     for c in range(count):
         at, end = starts[c], starts[c + 1]
-        end[:5] = at[:5]
+        end[:MUST] = at[:MUST]
         roots = clusters.starts[c + 1, ROOT] - clusters.starts[c, ROOT]
         if c == 0 or roots == 0:
             continue
@@ -210,9 +211,9 @@ def cubes_of(clusters):
         left = np.empty(roots, np.int32)
         cubes, lefts = _of_cluster(clusters, c, low, high, bits, owner, left, used)
         low, high, bits, owner = low[:cubes], high[:cubes], bits[:cubes], owner[:cubes]
-        rest = _grown(rest, end[REST] + lefts)
-        rest[end[REST] : end[REST] + lefts] = left[:lefts]
-        end[REST] += lefts
+        rest = _grown(rest, over + lefts)
+        rest[over : over + lefts] = left[:lefts]
+        over += lefts
         if cubes == 0:
             continue
         bit = _grown(bit, end[BIT] + used[0])
@@ -243,11 +244,64 @@ def cubes_of(clusters):
     end = starts[count]
     bound = _grown(bound, end[BOUND] + SPARE)
     bound[end[BOUND] :] = 0
-    return Cubes(
+    cubes = Cubes(
         starts,
         test[: end[TEST]].copy(),
         bound[: end[BOUND] + SPARE].copy(),
         owners[: end[CUBE]].copy(),
-        rest[: end[REST]].copy(),
         bit[: end[BIT]].copy(),
     )
+    return cubes, rest[:over].copy()
+
+
+@njit(cache=True, nogil=True)
+def strip(clusters, rest):
+    """Leave of all clusters but 0 what `cubes_of` did not take: the roots `rest`, their nodes and
+    what these look at. Events, flags and needs stay: the bits of cubes are numbers of these.
+
+    In place: rows move to the front, and `starts` says where they end.
+    """
+    starts = clusters.starts
+    at = starts[1].copy()  # where the cluster began before anything moved
+    taken = 0
+    for c in range(1, starts.shape[0] - 1):
+        end, now = starts[c + 1].copy(), starts[c]
+        first = taken
+        while taken < rest.size and rest[taken] < end[ROOT]:
+            taken += 1
+        starts[c + 1] = now
+        starts[c + 1, EVENT : NEED + 1] = end[EVENT : NEED + 1]
+        if taken > first:
+            _keep(clusters, at, end, rest[first:taken], starts[c + 1])
+        at = end
+
+
+@njit(cache=True, nogil=True)
+def _keep(clusters, at, end, roots, to):
+    """Move these roots of the cluster that stands from `at` to `end`, and all that the cluster's
+    roots share, to rows from `to` on; `to` moves behind them."""
+    for i in range(end[GROUP] - at[GROUP]):
+        clusters.group[to[GROUP] + i] = clusters.group[at[GROUP] + i]
+    for i in range(end[THRESHOLD] - at[THRESHOLD]):
+        clusters.threshold[to[THRESHOLD] + i] = clusters.threshold[at[THRESHOLD] + i]
+    for i in range(end[HOIST] - at[HOIST]):
+        clusters.hoist[to[HOIST] + i] = clusters.hoist[at[HOIST] + i]
+    for column in (GROUP, THRESHOLD, HOIST):
+        to[column] += end[column] - at[column]
+    base = to[NODE]
+    to[NODE] = _move(clusters.node, at[NODE], at[NODE] + clusters.root[at[ROOT], 0], base)
+    for r in roots:
+        begin = at[NODE] + clusters.root[r, 0]
+        after = at[NODE] + clusters.root[r + 1, 0] if r + 1 < end[ROOT] else end[NODE]
+        clusters.root[to[ROOT]] = clusters.root[r]
+        clusters.root[to[ROOT], 0] = to[NODE] - base
+        to[ROOT] += 1
+        to[NODE] = _move(clusters.node, begin, after, to[NODE])
+
+
+@njit(cache=True, nogil=True)
+def _move(rows, first, last, to):
+    """Rows first to last copied to rows from `to` on, which is no later; the row behind them."""
+    for n in range(first, last):
+        rows[to + n - first] = rows[n]
+    return to + last - first

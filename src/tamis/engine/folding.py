@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tamis.engine.layout import U1
-from tamis.engine.segment import Segment, Source
+from tamis.engine.segment import Segment
+from tamis.engine.source import Kept, Source
 from tamis.engine.state import State
 
 _log = logging.getLogger("tamis")
@@ -27,9 +28,10 @@ _QUIET = 0.05  # seconds without a change after which small segments are folded 
 Compile = Callable[[Source], Segment]
 
 
-def _open(last: Source, more: Source) -> bool:
+def _open(last: Kept, more: Source) -> bool:
     """Whether the last segment takes more: compiling both together stays cheap."""
-    return len(last) + len(more) <= SEALED and len(last.keys) + len(more.keys) <= _LITERALS * SEALED
+    literals = len(last.literal) + len(more.keys)
+    return len(last) + len(more) <= SEALED and literals <= _LITERALS * SEALED
 
 
 def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
@@ -64,7 +66,7 @@ class Folding:
         """
         segments, alive = list(self.state.segments), self._without(instead_of)
         if segments and _open(segments[-1].source, source):
-            parts = [(segments.pop().source, alive.pop()), (source, _ones(len(source)))]
+            parts = [(segments.pop().source.source(), alive.pop()), (source, _ones(len(source)))]
             source = joined(parts)
         segments.append(self._compile(source))
         alive.append(_ones(len(source)))
@@ -140,7 +142,7 @@ class Folding:
                     if not chosen:
                         self._thread = None
                         return
-            parts = [(state.segments[i].source, state.alive[i]) for i in chosen]
+            parts = [(state.segments[i].source.source(), state.alive[i]) for i in chosen]
             source = joined(parts)
             folded = self._compile(source) if len(source) else None
             with self.lock:

@@ -7,7 +7,7 @@ subscriptions ask.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,11 @@ class Index:
     threshold: I8  # of each variable that is a threshold
     key_columns: int
     events: int
+
+    def compiled(self) -> Index:
+        """Without what only compiling asks for."""
+        nowhere, nothing = np.empty(0, np.int32), np.empty(0, np.int64)
+        return replace(self, place=nowhere, threshold=nothing)
 
 
 def indexes(vocabulary: Vocabulary, atoms: Atoms, templates: list[Template]) -> Index:

@@ -12,23 +12,29 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram.questions import AMONG, Terms
+from tamis.engine.cubes import BITS, SPARE
 from tamis.engine.index import Index
 from tamis.engine.layout import (
+    BIT,
+    BOUND,
+    CUBE,
     EVENT,
     FLAG,
     GROUP,
     HOIST,
     I4,
     I8,
+    MUST,
     NEED,
     NODE,
     ROOT,
+    TEST,
     THRESHOLD,
     Access,
     Clusters,
+    Cubes,
     Requirements,
 )
-from tamis.engine.segment import Source
 from tamis.engine.stored import BIG, BOOL, DOUBLE, INT, STRING, Constants, Texts
 from tamis.logic import Family, Kind
 
@@ -142,20 +148,19 @@ def literals(offsets: I8, words: I4) -> tuple[I8, I4]:
     return np.append(0, np.cumsum(literal))[offsets], words[literal] >> 1
 
 
-def asked_by(source: Source, offsets: I8, asked: I4) -> I4:
-    """The question of each key of the source, which is checked on the way.
+def literals_of(template: I4, literal: I4, question: I4, offsets: I8, asked: I4) -> I8:
+    """How many literals each subscription has; each asks what its template does.
 
-    `offsets` and `asked` are the literals of all templates.
+    `question` is that of each variable, `offsets` and `asked` are the literals of all templates.
     """
-    tiling(source.offsets, len(source.keys), "keys")
-    within(source.template, len(offsets) - 1, "templates of subscriptions")
-    fits = len(source.template) == len(source) == len(source.offsets) - 1
-    demand(fits, "subscriptions do not fit")
-    sizes = np.diff(source.offsets)
-    own = np.diff(offsets)[source.template]
-    demand(bool((sizes == own).all()), "a subscription has not one key for each question")
-    shift = offsets[:-1][source.template] - source.offsets[:-1]
-    return asked[np.repeat(shift, sizes) + np.arange(len(source.keys))]
+    within(template, len(offsets) - 1, "templates of subscriptions")
+    within(literal, len(question), "literals")
+    sizes = np.diff(offsets)[template]
+    demand(int(sizes.sum()) == len(literal), "a subscription has not one literal for each question")
+    shift = offsets[:-1][template] - (np.cumsum(sizes) - sizes)
+    own = asked[np.repeat(shift, sizes) + np.arange(len(literal))]
+    demand(bool((question[literal] == own).all()), "a literal asks another question")
+    return sizes
 
 
 # --- compiled segments -------------------------------------------------------
@@ -168,6 +173,24 @@ def links(access: Access, requirements: Requirements, index: Index, clusters: in
     within(access.clusters.astype(np.int64) - 1, clusters - 1, "clusters")
     tiling(requirements.offsets, len(requirements.columns), "requirements")
     within(requirements.columns, len(index.terms), "columns of requirements")
+
+
+def cubes(given: Cubes, clusters: Clusters, index: Index, subscriptions: int) -> None:
+    """Tests, bounds and bits are there as the kernel will read them, some bounds ahead."""
+    starts = given.starts
+    demand(len(starts) == len(clusters.starts), "cubes do not fit the clusters")
+    lengths = (len(given.test), len(given.bound) - SPARE, len(given.subscription), len(given.bit))
+    for column, length in zip((TEST, BOUND, CUBE, BIT), lengths, strict=True):
+        tiling(starts[:, column], length, "cubes")
+    tests, bounds, count, bits = np.diff(starts[:, :MUST], axis=0).T
+    within(tests, 2 * index.key_columns + 1, "tests of cubes")
+    masks = bounds - tests * count  # a mask and a wanted value for each cube, or none
+    demand(bool(((masks == 0) | (masks == 2 * count)).all()), "bounds of cubes do not fit")
+    within(np.where(given.test < 0, ~given.test, given.test), index.key_columns, "columns of cubes")
+    within(given.subscription, subscriptions, "subscriptions of cubes")
+    within(bits, BITS + 1, "bits of cubes")
+    known = np.diff(clusters.starts, axis=0)[:, [EVENT, FLAG, NEED]].sum(axis=1)
+    within(given.bit, np.repeat(known, bits), "bits of cubes")
 
 
 def program_of(clusters: Clusters, index: Index, subscriptions: int, requirements: int) -> int:

@@ -94,10 +94,7 @@ def _run_everywhere(
     """Cluster 0, for messages first to last."""
     everyone = np.arange(first, last).astype(np.int32)
     if everyone.size <= 64:
-        every = np.empty(0, np.int32)
-        run_cluster(
-            clusters, 0, every, requirements, block, everyone, slots, alive, scratch, output, mode
-        )
+        run_cluster(clusters, 0, requirements, block, everyone, slots, alive, scratch, output, mode)
         return
     if clusters.starts[1, NEED] > 1:
         everyone = _grouped(block.defined, first, last)
@@ -139,9 +136,7 @@ def run(clusters, cubes, links, block, alive, scratch, output, mode, skip):
     work = touched, starts, chosen, scratch.place
     a = run_cubes(clusters, cubes, requirements, block, work, skip[0], alive, slots, output, mode)
     rest = mode if a == count else COUNT if mode == KEEP else mode
-    b = run_rest(
-        clusters, cubes, requirements, block, work, skip[1], alive, slots, scratch, output, rest
-    )
+    b = run_rest(clusters, requirements, block, work, skip[1], alive, slots, scratch, output, rest)
     if rest != mode:
         b = 0
     return a, b, everywhere or a < count or b < count

@@ -13,7 +13,8 @@ A node (test, low, high) chooses between earlier places. The nodes of a conditio
 evaluated one after the other into the same few places, so all of it stays in the
 nearest cache; small parts that conditions share are worth less than that (see
 docs/decisions/003). Cluster 0 holds the subscriptions that every message is relevant to;
-the others are touched only by messages that fire one of their access events.
+the others are touched only by messages that fire one of their access events. There, a condition
+of few paths is kept as cubes instead of nodes (docs/decisions/006).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ GROUP, THRESHOLD, EVENT, FLAG, NEED, HOIST, NODE, ROOT = range(8)
 
 
 class Cubes(NamedTuple):
-    """Roots as cubes (see engine/cubes.py); `starts[c]` has where those of cluster c begin.
+    """Conditions as cubes (see engine/cubes.py); `starts[c]` has where those of cluster c begin.
 
     A test is a column of keys: cube i of a cluster of n asks `bound <= key` of its test t, where
     bound is the cluster's bounds[t * n + i]. A test ~column asks the same of ~key. Behind the
@@ -63,11 +64,10 @@ class Cubes(NamedTuple):
     test: I4
     bound: I8
     subscription: I4
-    rest: I4  # roots that are no cubes
     bit: I4  # what each bit stands for: the number of an event, flag or need of the cluster
 
 
-TEST, BOUND, CUBE, REST, BIT, MUST, WANT = range(7)
+TEST, BOUND, CUBE, BIT, MUST, WANT = range(6)
 
 
 class Access(NamedTuple):

@@ -14,13 +14,13 @@ from tamis.diagram.questions import Terms, Vocabulary
 from tamis.diagram.variables import Atoms
 from tamis.engine import integrity
 from tamis.engine.container import Arrays
-from tamis.engine.cubes import cubes_of
 from tamis.engine.index import indexes
 from tamis.engine.integrity import demand
-from tamis.engine.layout import U1, Access, Clusters, Requirements
+from tamis.engine.layout import U1, Access, Clusters, Cubes, Requirements
 from tamis.engine.saving import SEGMENT, TYPES, empty, living, term_of
-from tamis.engine.segment import Segment, Source, roots_by_need
+from tamis.engine.segment import Segment, roots_by_need
 from tamis.engine.slots import Slots
+from tamis.engine.source import Kept, narrow
 from tamis.engine.state import State
 from tamis.engine.stored import Constants, Growing, Ids, SavedTemplates, Texts
 from tamis.engine.templates import Template, Templates
@@ -170,26 +170,27 @@ class _Loader:
         return tuple(map(self._segment, cuts)), tuple(cut["alive"] for cut in cuts)
 
     def _segment(self, cut: Arrays) -> Segment:
-        source = self._source(cut)
         atoms = self._atoms(cut)
-        index = indexes(self.vocabulary, atoms, self._required(source))
+        source = self._source(cut, atoms)
+        index = indexes(self.vocabulary, atoms, self._required(source)).compiled()
         clusters = Clusters(*(cut[field] for field in Clusters._fields))
+        cubes = Cubes(*(cut[f"cube_{field}"] for field in Cubes._fields))
         access = Access(cut["access_offsets"], cut["access_clusters"])
         requirements = Requirements(cut["requirement_offsets"], cut["requirement_columns"])
         integrity.links(access, requirements, index, len(clusters.starts) - 1)
         longest = integrity.program_of(clusters, index, len(source), len(requirements.offsets) - 1)
-        by_need, cubes = roots_by_need(clusters), cubes_of(clusters)
+        integrity.cubes(cubes, clusters, index, len(source))
+        by_need = roots_by_need(clusters)
         return Segment(source, clusters, access, requirements, index, longest, by_need, cubes)
 
-    def _source(self, cut: Arrays) -> Source:
-        source = Source(cut["slot"], cut["template"], cut["offsets"], cut["keys"])
-        integrity.within(source.slot, self.slots, "slots")
-        demand(bool((source.slot[1:] > source.slot[:-1]).all()), "slots are out of order")
-        demand(len(cut["alive"]) == len(source), "marks of the living do not fit")
+    def _source(self, cut: Arrays, atoms: Atoms) -> Kept:
+        slot, template, literal = cut["slot"], cut["template"], cut["literal"]
+        integrity.within(slot, self.slots, "slots")
+        demand(bool((slot[1:] > slot[:-1]).all()), "slots are out of order")
+        demand(len(slot) == len(template) == len(cut["alive"]), "subscriptions do not fit")
         integrity.within(cut["alive"], 2, "marks of the living")
-        asked = integrity.asked_by(source, *self.literals)
-        integrity.keys(asked, source.keys, self.vocabulary.terms, self.constants)
-        return source
+        sizes = integrity.literals_of(template, literal, atoms.question, *self.literals)
+        return Kept(slot, template, narrow(sizes), literal, atoms.key)
 
     def _atoms(self, cut: Arrays) -> Atoms:
         question, key = cut["question"], cut["key"]
@@ -199,7 +200,7 @@ class _Loader:
         unknown: Any = None  # what only compiling needs to know of them
         return Atoms(question, key, unknown)
 
-    def _required(self, source: Source) -> list[Template]:
+    def _required(self, source: Kept) -> list[Template]:
         """One template that requires all that the templates of the source do."""
         offsets, required = self.arrays["required_offsets"], self.arrays["required"]
         used = np.zeros(len(offsets) - 1, bool)

@@ -17,8 +17,9 @@ from tamis.engine.intake import Dialect, Intake
 from tamis.engine.layout import I4, I8, U8
 from tamis.engine.matches import Matches
 from tamis.engine.report import Notice, Report, notice, report
-from tamis.engine.segment import Segment, Source, compile_segment
+from tamis.engine.segment import Segment, compile_segment
 from tamis.engine.slots import Slots
+from tamis.engine.source import Source
 from tamis.engine.state import State
 from tamis.engine.threads import shared
 from tamis.errors import SelectorError, SnapshotError, SubscriptionError, TamisError

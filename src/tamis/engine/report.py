@@ -7,12 +7,13 @@ from typing import Literal
 
 import numpy as np
 
-from tamis.engine.layout import NEED, NODE, ROOT
+from tamis.engine.layout import BOUND, CUBE, NEED, NODE, ROOT, Cubes
 from tamis.engine.segment import Segment
 from tamis.engine.state import State
 
 Notice = Literal["unsatisfiable", "always true"]
-Code = tuple[int, int, int, bytes]  # cluster, place of the result, requirement, nodes
+Code = tuple[int, int, int, bytes]  # cluster, place of the result, requirement, nodes or cube
+_CUBE = -1  # the place of a cube's result, which has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class Report:
 def notice(segment: Segment, subscription: int) -> Notice | None:
     """What is to be said of a subscription of the segment."""
     clusters = segment.clusters
+    if (segment.cubes.subscription == subscription).any():
+        return None
     rows = np.flatnonzero(clusters.root[:, 2] == subscription)
     places = clusters.root[rows, 1]
     if not places.any():
@@ -52,9 +55,9 @@ def report(state: State, ids: list[str | int]) -> Report:
     always: list[int] = []
     groups: dict[object, list[int]] = {}
     for number, (segment, alive) in enumerate(zip(state.segments, state.alive, strict=True)):
-        for subscription, codes in _codes(segment).items():
-            if not alive[subscription]:
-                continue
+        known = _codes(segment)
+        for subscription in np.flatnonzero(alive).tolist():
+            codes = sorted(known.get(subscription, ()))
             slot = int(segment.source.slot[subscription])
             if all(place == 0 for _, place, _, _ in codes):
                 unsatisfiable.append(slot)
@@ -70,10 +73,11 @@ def report(state: State, ids: list[str | int]) -> Report:
 
 
 def _codes(segment: Segment) -> dict[int, list[Code]]:
-    """Of each subscription: what it is in every cluster that it stands in."""
+    """Of each subscription: what it is in every cluster where some message can match it."""
     clusters = segment.clusters
     found: dict[int, list[Code]] = {}
-    for c in range(len(clusters.starts) - 1):
+    _add_cubes(segment.cubes, found)
+    for c in np.flatnonzero(np.diff(clusters.starts[:, ROOT])).tolist():
         at, end = clusters.starts[c], clusters.starts[c + 1]
         roots = clusters.root[at[ROOT] : end[ROOT]]
         bounds = np.append(roots[:, 0], end[NODE] - at[NODE]) + at[NODE]
@@ -82,3 +86,14 @@ def _codes(segment: Segment) -> dict[int, list[Code]]:
             nodes = clusters.node[bounds[i] : bounds[i + 1]].tobytes()
             found.setdefault(subscription, []).append((c, place, int(needs[need]), nodes))
     return found
+
+
+def _add_cubes(cubes: Cubes, found: dict[int, list[Code]]) -> None:
+    """Two subscriptions with equal cubes in a cluster match the same messages there. Bits that all
+    cubes of the cluster ask for need no telling."""
+    for c in np.flatnonzero(np.diff(cubes.starts[:, CUBE])).tolist():
+        at, end = cubes.starts[c], cubes.starts[c + 1]
+        owners = cubes.subscription[at[CUBE] : end[CUBE]].tolist()
+        asked = cubes.bound[at[BOUND] : end[BOUND]].reshape(-1, len(owners)).T
+        for subscription, cube in zip(owners, asked, strict=True):
+            found.setdefault(subscription, []).append((c, _CUBE, 0, cube.tobytes()))

@@ -14,9 +14,8 @@ import numpy as np
 
 from tamis.diagram.variables import Atoms, order
 from tamis.engine import compile as kernels
-from tamis.engine.container import Arrays, Parts
-from tamis.engine.index import indexes
-from tamis.engine.layout import I4, I8, U1, Clusters
+from tamis.engine.container import Array, Arrays, Parts
+from tamis.engine.layout import I4, I8, U1, Clusters, Cubes
 from tamis.engine.segment import Segment
 from tamis.engine.state import State
 from tamis.engine.stored import Constants, Ids, Texts, families
@@ -33,11 +32,13 @@ _NAME, _TERM, _CONDITION = range(3)  # how the text of a term is to be read
 
 # The arrays of all segments stand one behind the other; `bounds` has where each segment begins.
 SEGMENT = (
-    *("slot", "template", "offsets", "keys", "alive", "question", "key"),
+    *("slot", "template", "literal", "alive", "question", "key"),
     *Clusters._fields,
+    *(f"cube_{field}" for field in Cubes._fields),
     *("access_offsets", "access_clusters", "requirement_offsets", "requirement_columns"),
 )
-_WIDTHS = {"starts": 8, "group": 3, "flag": 2, "node": 3, "root": 4, "bounds": len(SEGMENT)}
+_WIDTHS = {"starts": 8, "group": 3, "flag": 2, "node": 3, "root": 4, "cube_starts": 6}
+_WIDTHS["bounds"] = len(SEGMENT)
 TYPES: dict[str, str] = {
     **dict.fromkeys(("meta", "term_bytes", "term_form", "id_bytes", "id_whole"), "uint8"),
     **dict.fromkeys(("selector_bytes", "family", "grouped", "kind", "item_bytes"), "uint8"),
@@ -48,7 +49,7 @@ TYPES: dict[str, str] = {
     "doubles": "float64",
     **dict.fromkeys(SEGMENT, "int32"),
     "alive": "uint8",
-    **dict.fromkeys(("offsets", "keys", "key", "starts", "threshold"), "int64"),
+    **dict.fromkeys(("key", "starts", "threshold", "cube_starts", "cube_bound"), "int64"),
     **dict.fromkeys(("access_offsets", "requirement_offsets"), "int64"),
 }
 
@@ -225,22 +226,18 @@ def living(state: State) -> I4:
 def _columns(taken: _Taken, segment: Segment, alive: U1) -> Arrays:
     atoms = _atoms(taken.matcher, segment)
     source = segment.source
-    own = (source.slot, source.template, source.offsets, source.keys, alive)
-    arrays = (*own, atoms.question, atoms.key, *segment.clusters)
+    template, literal = (a.astype(np.int32, copy=False) for a in (source.template, source.literal))
+    own = (source.slot, template, literal, alive, atoms.question, atoms.key)
+    compiled: tuple[Array, ...] = (*segment.clusters, *segment.cubes)
     links = (*segment.access, *segment.requirements)
-    return dict(zip(SEGMENT, (*arrays, *links), strict=True))
+    return dict(zip(SEGMENT, (*own, *compiled, *links), strict=True))
 
 
 def _atoms(matcher: Matcher, segment: Segment) -> Atoms:
-    """The atoms that the segment was compiled from; its index must follow from them again."""
-    vocabulary, templates = matcher._intake.vocabulary, matcher._intake.templates
-    source = segment.source
+    """The atoms that the segment was compiled from; its keys must follow from them again."""
+    source = segment.source.source()
     asked = np.empty(len(source.keys), np.int32)
-    kernels.literals(*templates.arrays(), source.template, asked)
-    atoms, _ = order(vocabulary, asked, source.keys)
-    used = [templates.items[t] for t in np.unique(source.template)]
-    again, known = indexes(vocabulary, atoms, used), segment.index
-    assert np.array_equal(again.place, known.place)
-    assert np.array_equal(again.threshold, known.threshold)
-    assert [t.number for t in again.terms] == [t.number for t in known.terms]
+    kernels.literals(*matcher._intake.templates.arrays(), source.template, asked)
+    atoms, _ = order(matcher._intake.vocabulary, asked, source.keys)
+    assert np.array_equal(atoms.key, segment.source.keys)
     return atoms

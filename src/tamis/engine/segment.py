@@ -10,7 +10,7 @@ from tamis.diagram.questions import AMONG, Vocabulary, question
 from tamis.diagram.shared import BUDGET, allocate, grown
 from tamis.diagram.variables import SPREAD, Atoms, order
 from tamis.engine import compile as kernels
-from tamis.engine.cubes import cubes_of
+from tamis.engine.cubes import cubes_of, strip
 from tamis.engine.index import Index, indexes
 from tamis.engine.layout import (
     EVENT,
@@ -29,28 +29,16 @@ from tamis.engine.layout import (
     Cubes,
     Requirements,
 )
+from tamis.engine.source import Kept, Source, kept
 from tamis.engine.templates import Choice, Template, Templates
 from tamis.logic import Kind
 
 MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Subscriptions as data: slot (order of adding), template, and the keys of their literals."""
-
-    slot: I4
-    template: I4
-    offsets: I8
-    keys: I8
-
-    def __len__(self) -> int:
-        return len(self.slot)
-
-
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Segment:
-    source: Source
+    source: Kept
     clusters: Clusters
     access: Access
     requirements: Requirements
@@ -85,9 +73,12 @@ def compile_segment(
     asked_of = (atoms.question, index.threshold, index.place)
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
+    cubes, rest = cubes_of(compiled)
+    strip(compiled, rest)
+    compiled = _trimmed(compiled)
     longest, by_need = _longest(compiled), roots_by_need(compiled)
-    cubes = cubes_of(compiled)
-    return Segment(source, compiled, access, requirements, index, longest, by_need, cubes)
+    own, index = kept(source, variable, atoms.key), index.compiled()
+    return Segment(own, compiled, access, requirements, index, longest, by_need, cubes)
 
 
 def roots_by_need(clusters: Clusters) -> ByNeed:
@@ -286,6 +277,7 @@ def _compile(
     needs: I4,
     budget: int,
 ) -> Clusters:
+    """The compiled clusters, with room behind the last of them."""
     count = len(pairs[0]) - 1
     starts = np.zeros((count + 1, 8), np.int64)
     words = len(programs[1])
@@ -309,7 +301,7 @@ def _compile(
             stretch,
         )
         if done == count:
-            return _trimmed(out, starts)
+            return out
         if done < 0:
             done, nodes, stretch = -done - 1, grown(nodes), 2 * stretch
         else:
@@ -339,10 +331,10 @@ def _doubled(out: Clusters, starts: I8) -> Clusters:
     return Clusters(starts, *(np.concatenate([a, np.empty_like(a)]) for a in out[1:]))
 
 
-def _trimmed(out: Clusters, starts: I8) -> Clusters:
-    end = starts[-1]
+def _trimmed(out: Clusters) -> Clusters:
+    end = out.starts[-1]
     return Clusters(
-        starts,
+        out.starts,
         out.group[: end[GROUP]].copy(),
         out.threshold[: end[THRESHOLD]].copy(),
         out.event[: end[EVENT]].copy(),

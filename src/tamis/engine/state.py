@@ -66,8 +66,9 @@ class State:
 
     @cached_property
     def size(self) -> int:
-        """How often one message can match at most: once per root, whatever a snapshot holds."""
-        return sum(len(segment.clusters.root) for segment in self.segments)
+        """How often one message can match at most: once per root or cube, whatever a snapshot
+        holds."""
+        return sum(len(s.clusters.root) + len(s.cubes.subscription) for s in self.segments)
 
     def counts(self, messages: Messages, lookups: Lookups) -> I8:
         """How many subscriptions each message matches."""

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from tamis.diagram.kernels import HIGHEST
-from tamis.engine.layout import EVENT, FLAG, GROUP, HOIST, I4, NEED, NODE, REST, ROOT, THRESHOLD, U8
+from tamis.engine.layout import EVENT, FLAG, GROUP, HOIST, I4, NEED, NODE, ROOT, THRESHOLD, U8
 from tamis.engine.narrow import known_events
 from tamis.engine.outputs import BIT_AT, BITMAP, BITS, COUNT, FILL
 
@@ -262,20 +262,16 @@ def run_sparse(clusters, by_need, requirements, block, chosen, slots, alive, scr
 
 
 @njit(cache=True, nogil=True)
-def run_cluster(
-    clusters, c, roots, requirements, block, chosen, slots, alive, scratch, output, mode
-):
-    """Evaluate roots of cluster c (all, where `roots` is empty) for the chosen messages, 64 at a
-    time. The mode in which it ended: COUNT where there was no room to keep the pairs."""
+def run_cluster(clusters, c, requirements, block, chosen, slots, alive, scratch, output, mode):
+    """Evaluate the roots of cluster c for the chosen messages, 64 at a time. The mode in which it
+    ended: COUNT where there was no room to keep the pairs."""
     planes = np.zeros(PLANES, np.uint64)
     at, end = clusters.starts[c], clusters.starts[c + 1]
-    count = roots.size if roots.size else end[ROOT] - at[ROOT]
     mark = output.at[0]
     for first in range(0, chosen.size, 64):
         part = chosen[first : first + 64]
         place = _sweep_word(clusters, c, requirements, block, part, scratch)
-        for i in range(count):
-            r = roots[i] if roots.size else at[ROOT] + i
+        for r in range(at[ROOT], end[ROOT]):
             adequate = scratch.adequate[clusters.root[r, 3], 0]
             s = clusters.root[r, 2]
             if adequate == _ZERO or not alive[s]:
@@ -295,9 +291,7 @@ def run_cluster(
 
 
 @njit(cache=True, nogil=True)
-def run_rest(
-    clusters, cubes, requirements, block, work, first, alive, slots, scratch, output, mode
-):
+def run_rest(clusters, requirements, block, work, first, alive, slots, scratch, output, mode):
     """The roots of the touched clusters that are no cubes, from cluster number `first` on.
 
     How many clusters were kept, as in `run_cubes`, whose `work` this is.
@@ -306,11 +300,10 @@ def run_rest(
     kept = touched.size
     for i in range(first, touched.size):
         c = touched[i]
-        roots = cubes.rest[cubes.starts[c, REST] : cubes.starts[c + 1, REST]]
-        if roots.size:
+        if clusters.starts[c, ROOT] < clusters.starts[c + 1, ROOT]:
             part = chosen[starts[i] : starts[i + 1]]
             ended = run_cluster(
-                clusters, c, roots, requirements, block, part, slots, alive, scratch, output, mode
+                clusters, c, requirements, block, part, slots, alive, scratch, output, mode
             )
             if ended != mode:
                 kept, mode = i, ended

@@ -11,7 +11,7 @@ from tamis.diagram.wording import atom_text
 from tamis.engine.implications.edges import Edges, edges_of, find, nothing_found
 from tamis.engine.implications.forest import Forest, plant
 from tamis.engine.intake import Intake
-from tamis.engine.segment import Source
+from tamis.engine.source import Source
 from tamis.language import Limits
 from tamis.schema import Schema
 

@@ -17,7 +17,7 @@ from tamis.diagram.shared import Shared
 from tamis.diagram.wording import atom_text
 from tamis.engine.implications.edges import edges_of, find, nothing_found
 from tamis.engine.implications.forest import Forest, plant
-from tamis.engine.segment import Source
+from tamis.engine.source import Source
 from tamis.engine.templates import Templates
 from tamis.errors import SelectorError
 from tamis.language.tree import Condition

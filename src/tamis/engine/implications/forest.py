@@ -12,7 +12,7 @@ from tamis.engine import compile as programs
 from tamis.engine.implications.trees import OVER, Trees, complete, grow
 from tamis.engine.index import Index, indexes
 from tamis.engine.layout import I4, I8
-from tamis.engine.segment import Source
+from tamis.engine.source import Source
 from tamis.engine.templates import Templates
 from tamis.logic import Family, Kind
 

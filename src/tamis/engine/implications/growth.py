@@ -21,7 +21,8 @@ from tamis.engine.implications.forest import BUDGET, plant
 from tamis.engine.implications.graph import Graph, GraphState
 from tamis.engine.layout import U1
 from tamis.engine.report import Notice, notice
-from tamis.engine.segment import Source, compile_segment
+from tamis.engine.segment import compile_segment
+from tamis.engine.source import Source
 from tamis.engine.state import State
 from tamis.engine.templates import Templates
 

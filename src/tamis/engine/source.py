@@ -1,0 +1,70 @@
+"""Subscriptions as data: what segments are compiled from, folded from and saved as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tamis.engine.layout import I4, I8
+
+_MANY = 4096  # numbers from which on a narrower type is worth its while
+_NARROW = (np.uint8, np.uint16)
+Numbers = npt.NDArray[Any]  # of some type of integers
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Subscriptions as data: slot (order of adding), template, and the keys of their literals."""
+
+    slot: I4
+    template: I4
+    offsets: I8
+    keys: I8
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A source in little room, for as long as its segment lives.
+
+    Keys repeat, so a literal is the number of its variable, `keys[literal]` its key. A
+    subscription has `sizes` literals, which stand one behind the other.
+    """
+
+    slot: I4
+    template: Numbers
+    sizes: Numbers
+    literal: Numbers
+    keys: I8
+
+    def __len__(self) -> int:
+        return len(self.slot)
+
+    def source(self) -> Source:
+        """As it was."""
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(self.sizes, out=offsets[1:])
+        template = self.template.astype(np.int32, copy=False)
+        return Source(self.slot, template, offsets, self.keys[self.literal])
+
+
+def kept(source: Source, variable: I4, keys: I8) -> Kept:
+    """The source, given the variable of each literal and the key of each variable."""
+    sizes = np.diff(source.offsets)
+    return Kept(source.slot, narrow(source.template), narrow(sizes), narrow(variable), keys)
+
+
+def narrow(numbers: Numbers) -> Numbers:
+    """The same numbers, none of them negative, in the narrowest type where that saves much."""
+    if len(numbers) < _MANY:
+        return numbers
+    largest = int(numbers.max())
+    for kind in _NARROW:
+        if largest <= np.iinfo(kind).max:
+            return numbers.astype(kind)
+    return numbers.astype(np.int32, copy=False)
