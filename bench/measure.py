@@ -9,7 +9,7 @@ import importlib.util
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -31,9 +31,17 @@ def cpu_seconds(work: Callable[[], object], repeat: int = 3) -> float:
     return _median(work, repeat, time.process_time)
 
 
-def wall_seconds(work: Callable[[], object], repeat: int = 3) -> float:
-    """The median time of one call on the wall."""
-    return _median(work, repeat, time.perf_counter)
+def wall_by_turns(works: Sequence[Callable[[], object]], repeat: int = 9) -> list[float]:
+    """The median time of each on the wall. They take turns: a slow moment of the machine is one for
+    all of them."""
+    taken: list[list[float]] = [[] for _ in works]
+    for work in works:
+        work()
+    gc.collect()
+    for _ in range(repeat):
+        for work, times in zip(works, taken, strict=True):
+            times.append(_once(work, time.perf_counter))
+    return [median(times) for times in taken]
 
 
 def _median(work: Callable[[], object], repeat: int, clock: Callable[[], float]) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import peers, progress
-from bench.measure import cpu_seconds, few, latency, peer_rate, timed, wall_seconds
+from bench.measure import cpu_seconds, few, latency, peer_rate, timed, wall_by_turns
 from bench.report import Chart, Goal, Result, Table, verdicts
 from bench.workloads import stock
 from tamis import Matcher, Schema
@@ -192,10 +192,8 @@ def _single(matcher: Matcher, case: Case, s: Scale) -> Row:
 
 def _threads(n: int, matcher: Matcher, messages: pa.Table) -> Row:
     messages = pa.concat_tables([messages] * 4)  # long enough for two threads to get going
-    one, two = (
-        len(messages) / wall_seconds(lambda t=t: matcher.count_batch(messages, threads=t), 5)
-        for t in (1, 2)
-    )
+    works = [lambda t=t: matcher.count_batch(messages, threads=t) for t in (1, 2)]
+    one, two = (len(messages) / seconds for seconds in wall_by_turns(works))
     return [f"{n:,}", one, two, two / one]
 
 

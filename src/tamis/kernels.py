@@ -13,6 +13,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parent
 _MODULES = (
+    "diagram/intervals.py",
     "diagram/kernels.py",
     "diagram/reference.py",
     "engine/compile.py",

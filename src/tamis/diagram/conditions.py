@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.diagram.kernels import I4
 from tamis.diagram.questions import Terms, Vocabulary
 from tamis.diagram.shared import BUDGET, Shared, build, no_knowledge
-from tamis.diagram.variables import Atoms, order
+from tamis.diagram.variables import Atoms, order, with_variables
 from tamis.language.tree import Condition
 from tamis.logic import Formula, Reducer, Semantics
 from tamis.logic.atoms import all_of
@@ -54,13 +53,7 @@ def diagram_of_formulas(
     keys = np.array([k for p in programs for k in p.keys], np.int64)
     atoms, variable = order(vocabulary, asked, keys)
     offsets = np.cumsum([0, *(len(p.words) for p in programs)]).astype(np.int64)
-    words = _with_variables(np.array([w for p in programs for w in p.words], np.int32), variable)
+    words = with_variables(np.array([w for p in programs for w in p.words], np.int32), variable)
     knowledge = atoms.variables if restricting else no_knowledge(len(atoms.question))
     shared = build(offsets, words, knowledge, restricting=restricting, budget=budget)
     return Diagram(shared, atoms, vocabulary)
-
-
-def _with_variables(words: I4, variable: I4) -> I4:
-    literal = words >= 0
-    words[literal] = 2 * variable + (words[literal] & 1)
-    return words

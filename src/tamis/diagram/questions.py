@@ -9,10 +9,12 @@ become programs: postfix words over questions, with the keys beside them.
 from __future__ import annotations
 
 import struct
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tamis.language import canonical
 from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, static_type
 from tamis.schema import Schema, Type
 
@@ -32,18 +34,29 @@ def double_key(number: float) -> int:
 
 @dataclass(slots=True)
 class Pool:
-    """Numbered constants. Numbers are never given twice, so readers need no lock."""
+    """Numbered constants. Numbers are never given twice, so readers need no lock.
+
+    Compiling may number the constants of an IN, in whatever thread it happens.
+    """
 
     values: list[Any] = field(default_factory=list)
     numbers: dict[tuple[int, Any], int] = field(default_factory=dict)
+    _lock: threading.Lock = field(
+        default_factory=threading.Lock, init=False, repr=False, compare=False
+    )
 
     def number(self, family: int, value: Any) -> int:
         found = self.numbers.get((family, value))
-        if found is None:
-            found = len(self.values)
-            self.values.append(value)
-            self.numbers[family, value] = found
-        return found
+        return self._give(family, value) if found is None else found
+
+    def _give(self, family: int, value: Any) -> int:
+        with self._lock:
+            found = self.numbers.get((family, value))
+            if found is None:
+                found = len(self.values)
+                self.values.append(value)
+                self.numbers[family, value] = found
+            return found
 
 
 @dataclass(slots=True)
@@ -54,6 +67,7 @@ class Terms:
     terms: list[Derived] = field(default_factory=list)
     types: list[Type | None] = field(default_factory=list)
     numbers: dict[Derived, int] = field(default_factory=dict)
+    _names: dict[int, str] = field(default_factory=dict)
     _last: tuple[Derived | None, int] = (None, -1)  # atoms of one predicate share their term
 
     def number(self, term: Derived) -> int:
@@ -67,6 +81,13 @@ class Terms:
             self.types.append(static_type(term, self.schema))
             self.numbers[term] = found
         self._last = (term, found)
+        return found
+
+    def name(self, term: int) -> str:
+        """The term's canonical text, by which terms are put in order."""
+        found = self._names.get(term)
+        if found is None:
+            found = self._names[term] = canonical(self.terms[term])
         return found
 
     def direct(self, term: int, family: int) -> bool:

@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tamis.diagram.kernels import HIGHEST, I4, I8, LOWEST, U1, Variables
+from tamis.diagram.intervals import intervals
+from tamis.diagram.kernels import I4, I8, U1, Variables
 from tamis.diagram.questions import AMONG, Vocabulary, question
-from tamis.language import canonical
 from tamis.logic import Family, Kind
 from tamis.logic.atoms import family_of
 
 SPREAD = 64  # an IN of at most so many constants may give access to its subscription
 TABLE = 96  # at most so many atoms of one term are compared with each other, pair by pair
-_START = LOWEST + 2  # the first position of a value; LOWEST is "undefined, or of another type"
+_ANY, _NUMBER, _STRING = int(Family.ANY), int(Family.NUMBER), int(Family.STRING)
+_BELOW, _MEMBER = int(Kind.BELOW), int(Kind.MEMBER)
+_PREFIX, _WITHIN = int(Kind.PREFIX), int(Kind.WITHIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +56,29 @@ def order(
     """
     question_of, key_of, number = _distinct(asked, keys)
     question_of, key_of, number = _with_points(vocabulary, question_of, key_of, number)
-    position, low, high = _positions(vocabulary, question_of, key_of)
-    group = _groups(vocabulary, question_of, ahead)
-    kind = question_of & 15
-    shape = np.where(kind < Kind.BELOW, 0, np.where(kind <= Kind.MEMBER, 1, 2))
-    order = np.lexsort((kind, position, shape, group))
+    terms, which = np.unique(question_of >> 8, return_inverse=True)
+    numbers = terms.tolist()
+    typed = np.array([vocabulary.terms.types[t] is not None for t in numbers], bool)[which]
+    position = _positions(vocabulary, question_of, key_of, typed)
+    group = _groups(vocabulary, numbers, which, (question_of >> 4) & 15, ahead)
+    low, high, shape = intervals(question_of, position)
+    order = np.lexsort((question_of & 15, position, shape, group))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
-    question_of, key_of = question_of[order], key_of[order]
-    dense = np.unique(group[order], return_inverse=True)[1].astype(np.int32)
+    question_of, key_of, group = question_of[order], key_of[order], group[order]
+    dense = np.zeros(len(order), np.int32)
+    np.cumsum(group[1:] != group[:-1], out=dense[1:])
     kin, table, width, relation = _relations(vocabulary, question_of, key_of, dense)
     variables = Variables(dense, low[order], high[order], kin, table, width, relation)
     return Atoms(question_of, key_of, variables), place[number]
+
+
+def with_variables(words: I4, variable: I4) -> I4:
+    """A program's words with the variables of its literals instead of their questions."""
+    literal = words >= 0
+    out = words.copy()
+    out[literal] = 2 * variable + (words[literal] & 1)
+    return out
 
 
 def _distinct(asked: I4, keys: I8) -> tuple[I4, I8, npt.NDArray[np.int64]]:
@@ -97,32 +110,15 @@ def _with_points(
     return asked, keys, again[: len(again) - len(extra)][number]
 
 
-def _positions(vocabulary: Vocabulary, asked: I4, keys: I8) -> tuple[I8, I8, I8]:
-    """Where each atom's constant stands in its group, and where the atom is true: an interval of
-    positions, empty where that is no interval or reaches the last number."""
+def _positions(vocabulary: Vocabulary, asked: I4, keys: I8, typed: npt.NDArray[np.bool_]) -> I8:
+    """Where each atom's constant stands in its group: its key, or its rank among the constants."""
     kind, family = asked & 15, (asked >> 4) & 15
+    ordered = (kind == _BELOW) | (kind == _MEMBER)
     position = keys.copy()
-    ordered = (kind == Kind.BELOW) | (kind == Kind.MEMBER)
-    for f in (Family.NUMBER, Family.STRING):
-        pooled = ordered & (family == f) & ~_direct(vocabulary, asked)
-        position[pooled] = 2 * _ranks(vocabulary, keys[pooled])
-    low = np.zeros(len(asked), np.int64)
-    high = np.zeros(len(asked), np.int64)
-    below, member, flag = kind == Kind.BELOW, kind == Kind.MEMBER, kind < Kind.BELOW
-    below &= position < HIGHEST
-    low[below | flag], high[flag] = _START, HIGHEST
-    high[below] = position[below]
-    safe = member & (position > _START) & (position < HIGHEST - 1)
-    low[safe], high[safe] = position[safe], position[safe] + 1
-    return position, low, high
-
-
-def _direct(vocabulary: Vocabulary, asked: I4) -> npt.NDArray[np.bool_]:
-    typed = np.array([t is not None for t in vocabulary.terms.types] or [False])
-    family = (asked >> 4) & 15
-    own: npt.NDArray[np.bool_] = np.take(typed, asked >> 8)
-    direct: npt.NDArray[np.bool_] = (family != Family.STRING) & ((family != Family.NUMBER) | own)
-    return direct
+    for pooled in (ordered & (family == _STRING), ordered & (family == _NUMBER) & ~typed):
+        if pooled.any():
+            position[pooled] = 2 * _ranks(vocabulary, keys[pooled])
+    return position
 
 
 def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
@@ -134,24 +130,21 @@ def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
     return rank[np.searchsorted(used, keys)]
 
 
-def _groups(vocabulary: Vocabulary, asked: I4, ahead: Sequence[int] = ()) -> npt.NDArray[np.int64]:
-    """Atoms that ask the same term and family, terms by name but for those `ahead`.
+def _groups(
+    vocabulary: Vocabulary, terms: list[int], which: I8, family: I4, ahead: Sequence[int]
+) -> I8:
+    """Atoms that ask the same of the terms and family, terms by name but for those `ahead`.
 
     DEFINED belongs to the family of a typed term.
     """
-    families = [Family.ANY if t is None else family_of(t) for t in vocabulary.terms.types]
-    own = np.array(families or [Family.ANY], np.int64)
-    family = ((asked >> 4) & 15).astype(np.int64)
-    term = asked >> 8
-    used = np.unique(term)
-    places = {term: i for i, term in enumerate(ahead)}
-    names = [
-        (places.get(t, len(places)), canonical(vocabulary.terms.terms[t])) for t in used.tolist()
-    ]
-    rank = np.zeros(len(own), np.int64)
-    rank[used[sorted(range(len(used)), key=names.__getitem__)]] = np.arange(len(used))
-    within = np.where(family == Family.ANY, np.take(own, term), family)
-    return np.take(rank, term) * 8 + within
+    types = vocabulary.terms.types
+    own = [Family.ANY if (kind := types[t]) is None else family_of(kind) for t in terms]
+    first = {term: i for i, term in enumerate(ahead)}
+    names = [(first.get(t, len(first)), vocabulary.terms.name(t)) for t in terms]
+    rank = np.zeros(len(terms), np.int64)
+    rank[sorted(range(len(terms)), key=names.__getitem__)] = np.arange(len(terms))
+    within = np.where(family == _ANY, np.array(own, np.int64)[which], family)
+    return rank[which] * 8 + within
 
 
 # --- relations between the texts of one term ---------------------------------
@@ -166,8 +159,8 @@ def _relations(vocabulary: Vocabulary, asked: I4, keys: I8, group: I4) -> tuple[
     parts: list[U1] = []
     size = 0
     kind, family = asked & 15, (asked >> 4) & 15
-    textual = (family == Family.STRING) & (kind >= Kind.MEMBER) & (kind <= Kind.WITHIN)
-    for g in np.unique(group[(kind >= Kind.PREFIX) & textual]).tolist():
+    textual = (family == _STRING) & (kind >= _MEMBER) & (kind <= _WITHIN)
+    for g in sorted(set(group[(kind >= _PREFIX) & textual].tolist())):
         members = np.flatnonzero((group == g) & textual)
         if len(members) > TABLE:
             continue

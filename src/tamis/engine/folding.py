@@ -1,8 +1,9 @@
 """How subscriptions come and go without stopping readers.
 
-New subscriptions go into a small segment that is compiled anew with each of them; a full
-one is sealed, and a background thread folds sealed segments of like size together, so
-that there are never many. Removed subscriptions are marked, and gone after the next fold.
+A few new subscriptions stay together as they are, and whoever reads next compiles them; when
+there are more they become a segment, and a background thread folds segments of like size
+together, so that there are never many. Removed subscriptions are marked, and gone after the
+next fold.
 """
 
 from __future__ import annotations
@@ -14,24 +15,18 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tamis.engine.layout import U1
+from tamis.engine.layout import I4, U1
 from tamis.engine.segment import Segment
-from tamis.engine.source import Kept, Source
-from tamis.engine.state import State
+from tamis.engine.source import Source
+from tamis.engine.state import Fresh, State
 
 _log = logging.getLogger("tamis")
-SEALED = 32  # subscriptions of a segment that takes no more
-_LITERALS = 16  # literals that a subscription has on average before a segment counts as full
+SEALED = 32  # fresh subscriptions that take no more
+_CHARACTERS = 64  # that each of them may have on average: readers compile them in no time
 _LIKE = 4  # segments of one size class that are folded together
 _QUIET = 0.05  # seconds without a change after which small segments are folded into one
 
 Compile = Callable[[Source], Segment]
-
-
-def _open(last: Kept, more: Source) -> bool:
-    """Whether the last segment takes more: compiling both together stays cheap."""
-    literals = len(last.literal) + len(more.keys)
-    return len(last) + len(more) <= SEALED and literals <= _LITERALS * SEALED
 
 
 def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
@@ -59,34 +54,44 @@ class Folding:
         self._failure: Exception | None = None  # of the background, until somebody is told
         self._told = False  # the log has it
 
-    def append(self, source: Source, *, instead_of: int = -1) -> None:
+    def append(self, source: Source, characters: int, *, instead_of: int = -1) -> None:
         """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
 
-        The caller holds the lock.
+        Their selectors have so many characters. More than a few are compiled at once. The caller
+        holds the lock.
         """
-        segments, alive = list(self.state.segments), self._without(instead_of)
-        if segments and _open(segments[-1].source, source):
-            parts = [(segments.pop().source.source(), alive.pop()), (source, _ones(len(source)))]
-            source = joined(parts)
-        segments.append(self._compile(source))
-        alive.append(_ones(len(source)))
-        self.state = State(tuple(segments), tuple(alive))
+        state = self.state if instead_of < 0 else self._without(instead_of)
+        segments, alive, fresh = list(state.segments), list(state.alive), state.fresh
+        new = Fresh(source, characters, self._compile)
+        if not _few(new):
+            segments.append(new.segment)
+            alive.append(_ones(len(source)))
+        elif fresh is None:
+            fresh = new
+        elif _few(both := fresh.with_more(source, characters)):
+            fresh = both
+        else:
+            segments.append(fresh.segment)
+            alive.append(_ones(len(fresh.source)))
+            fresh = new
+        self.state = State(tuple(segments), tuple(alive), fresh)
         self._fold_later()
 
     def remove(self, slot: int) -> None:
         """Mark a subscription as removed. The caller holds the lock."""
-        self.state = State(self.state.segments, tuple(self._without(slot)))
+        self.state = self._without(slot)
         self._fold_later()
 
-    def _without(self, slot: int) -> list[U1]:
-        """Who is alive when the subscription is gone."""
-        alive = list(self.state.alive)
+    def _without(self, slot: int) -> State:
+        """The state when the subscription is gone."""
+        alive, fresh = list(self.state.alive), self.state.fresh
+        if fresh is not None and (at := place(fresh.source.slot, slot)) >= 0:
+            return State(self.state.segments, self.state.alive, fresh.without(at))
         for i, segment in enumerate(self.state.segments):
-            at = int(np.searchsorted(segment.source.slot, slot))
-            if at < len(segment) and segment.source.slot[at] == slot:
+            if (at := place(segment.source.slot, slot)) >= 0:
                 alive[i] = alive[i].copy()
                 alive[i][at] = 0
-        return alive
+        return State(self.state.segments, tuple(alive), fresh)
 
     def settle(self) -> None:
         """Wait until the background thread has folded what it would fold.
@@ -104,7 +109,7 @@ class Folding:
             raise failure
 
     def _fold_later(self) -> None:
-        if len(self.state.segments) > 2:
+        if len(self.state.segments) > 1:
             self._start(self._fold)
 
     def _start(self, work: Callable[[], None]) -> None:
@@ -167,17 +172,24 @@ class Folding:
             marks = np.isin(folded.source.slot, np.concatenate(living)).astype(np.uint8)
             segments.insert(where, folded)
             alive.insert(where, marks)
-        self.state = State(tuple(segments), tuple(alive))
+        self.state = State(tuple(segments), tuple(alive), self.state.fresh)
+
+
+def _few(fresh: Fresh) -> bool:
+    """Whether compiling them is nothing that a reader would notice."""
+    return len(fresh.source) <= SEALED and fresh.characters <= _CHARACTERS * SEALED
+
+
+def place(slots: I4, slot: int) -> int:
+    """Where the slot stands among ascending ones, -1 where it does not."""
+    at = int(np.searchsorted(slots, np.int32(slot)))  # of another type, all would be converted
+    return at if at < len(slots) and slots[at] == slot else -1
 
 
 def due(state: State) -> list[int]:
-    """The segments that should be folded together now; the last, still open one never is.
-
-    Like sizes, or a segment half of which is dead.
-    """
-    sealed = range(len(state.segments) - 1)
+    """The segments that should be folded together now: of like sizes, or one that is half dead."""
     classes: dict[int, list[int]] = {}
-    for i in sealed:
+    for i in range(len(state.segments)):
         if 2 * int(state.alive[i].sum()) < len(state.segments[i]):
             return [i]
         classes.setdefault(_size_class(len(state.segments[i])), []).append(i)
@@ -186,8 +198,8 @@ def due(state: State) -> list[int]:
 
 
 def small(state: State) -> list[int]:
-    """Sealed segments that are much smaller than the largest, if there are several."""
-    sizes = [len(segment) for segment in state.segments[:-1]]
+    """Segments that are much smaller than the largest, if there are several."""
+    sizes = [len(segment) for segment in state.segments]
     found = [i for i, size in enumerate(sizes) if 4 * size <= max(sizes)]
     return found if len(found) > 1 else []
 

@@ -95,14 +95,11 @@ def indexes(vocabulary: Vocabulary, atoms: Atoms, templates: list[Template]) -> 
     column = {n: i for i, n in enumerate(numbers)}
     kind = atoms.kind
     place = np.zeros(len(kind), np.int32)
-    is_event = kind > Kind.BELOW
-    place[is_event] = np.arange(int(is_event.sum()))
-    columns = np.array(
-        [column.get(n, 0) for n in range(len(vocabulary.terms.terms))] or [0], np.int32
-    )
-    flag = kind < Kind.BELOW
-    place[flag] = columns[atoms.term[flag]]
-    index = Index(terms, column, place, atoms.key.copy(), 0, int(is_event.sum()))
+    is_event, flag = kind > _BELOW, kind < _BELOW
+    events = int(np.count_nonzero(is_event))
+    place[is_event] = np.arange(events)
+    place[flag] = np.searchsorted(np.array(numbers, np.int32), atoms.term[flag])
+    index = Index(terms, column, place, atoms.key.copy(), 0, events)
     slot = atoms.question >> 4
     order = np.argsort(slot, kind="stable")
     starts = np.flatnonzero(np.diff(slot[order], prepend=-1))

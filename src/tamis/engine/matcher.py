@@ -16,7 +16,8 @@ from tamis.engine.implications import Implications, Statistics
 from tamis.engine.intake import Dialect, Intake
 from tamis.engine.layout import I4, I8, U8
 from tamis.engine.matches import Matches
-from tamis.engine.report import Notice, Report, notice, report
+from tamis.engine.notices import Notice, notice
+from tamis.engine.report import Report, report
 from tamis.engine.segment import Segment, compile_segment
 from tamis.engine.slots import Slots
 from tamis.engine.source import Source
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 Engine = Literal["diagram", "implication"]
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
-_ROWS = 1 << 18  # messages that are matched in one piece
+_ROWS = 1 << 17  # messages that are matched in one piece
 _NO_SLOTS = np.empty(0, np.int32)
 
 
@@ -99,21 +100,16 @@ class Matcher:
         Says so where no message, or every message, can match it.
         """
         with self._folding.lock:
-            self.add_many([(id, selector)])
-            if self.implications is not None:
-                return self.implications.notice()
-            segment = self._folding.state.segments[-1]
-        return notice(segment, len(segment) - 1)
+            self._refuse_taken(id, {})
+            template, keys = self._put(id, selector)
+        return notice(self._intake.vocabulary, self._intake.templates.items[template], keys)
 
     def replace(self, id: Id, selector: str) -> None:
         """Give the subscription another selector (or add it); it moves to the end of the order."""
         check_id(id)
         with self._folding.lock:
             self._refuse_twin(id, {})
-            template, keys = self._intake.read(selector)
-            sizes = array("q", [len(keys)])
-            old = self._slots.get(id)
-            self._append([id], [selector], array("i", [template]), sizes, keys, old)
+            self._put(id, selector)
 
     def add_many(
         self,
@@ -129,12 +125,7 @@ class Matcher:
         with self._folding.lock:
             for id, selector in _pairs(subscriptions):
                 try:
-                    check_id(id)
-                    if id in self._slots or id in ids:
-                        raise SubscriptionError(
-                            f"there is a subscription {id!r} already: remove or replace it"
-                        )
-                    self._refuse_twin(id, ids)
+                    self._refuse_taken(id, ids)
                     template, own = self._intake.read(selector)
                 except (SelectorError, SubscriptionError) as error:
                     if on_error is None:
@@ -145,7 +136,8 @@ class Matcher:
                 templates.append(template)
                 sizes.append(len(own))
                 keys.extend(own)
-            self._append(list(ids), list(ids.values()), templates, sizes, keys)
+            if ids:
+                self._append(list(ids), list(ids.values()), templates, sizes, keys)
         return len(ids)
 
     def remove(self, id: Id) -> None:
@@ -159,6 +151,12 @@ class Matcher:
         """Wait for the background: afterwards matching is as fast as it gets."""
         self._folding.settle()
 
+    def _refuse_taken(self, id: Id, more: Mapping[Id, str]) -> None:
+        check_id(id)
+        if id in self._slots or id in more:
+            raise SubscriptionError(f"there is a subscription {id!r} already: remove or replace it")
+        self._refuse_twin(id, more)
+
     def _refuse_twin(self, id: Id, more: Mapping[Id, str]) -> None:
         """1 and "1" would be one and the same in Arrow, where ids of both types are texts."""
         other = twin(id)
@@ -167,6 +165,13 @@ class Matcher:
                 f"there is a subscription {other!r}, and {id!r} would look the same in Arrow: "
                 "choose another id, or give all of one type"
             )
+
+    def _put(self, id: Id, selector: str) -> tuple[int, Sequence[int]]:
+        """Add one subscription, in place of the one of that id; its template and keys."""
+        template, keys = self._intake.read(selector)
+        sizes, old = array("q", [len(keys)]), self._slots.get(id)
+        self._append([id], [selector], array("i", [template]), sizes, keys, old)
+        return template, keys
 
     def _append(
         self,
@@ -179,8 +184,6 @@ class Matcher:
     ) -> None:
         """Subscribe `ids`. Readers find the names of slots before the slots; should compiling
         fail, no id is taken."""
-        if not ids:
-            return
         first = len(self._ids)
         self._ids.extend(ids)
         self._texts.extend(texts)
@@ -188,7 +191,7 @@ class Matcher:
         np.cumsum(sizes, out=offsets[1:])
         slots = np.arange(first, first + len(ids), dtype=np.int32)
         source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
-        self._folding.append(source, instead_of=instead_of)
+        self._folding.append(source, sum(map(len, texts)), instead_of=instead_of)
         if instead_of >= 0:
             self._slots.pop(ids[0])  # it moves to the end
         self._slots.add(ids, first)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from tamis.engine.layout import BOUND, CUBE, NEED, NODE, ROOT, Cubes
 from tamis.engine.segment import Segment
 from tamis.engine.state import State
 
-Notice = Literal["unsatisfiable", "always true"]
 Code = tuple[int, int, int, bytes]  # cluster, place of the result, requirement, nodes or cube
 _CUBE = -1  # the place of a cube's result, which has none
 
@@ -29,21 +27,6 @@ class Report:
     duplicates: tuple[tuple[str | int, ...], ...]
 
 
-def notice(segment: Segment, subscription: int) -> Notice | None:
-    """What is to be said of a subscription of the segment."""
-    clusters = segment.clusters
-    if (segment.cubes.subscription == subscription).any():
-        return None
-    rows = np.flatnonzero(clusters.root[:, 2] == subscription)
-    places = clusters.root[rows, 1]
-    if not places.any():
-        return "unsatisfiable"
-    everywhere = len(rows) == 1 and rows[0] < clusters.starts[1, ROOT]
-    if everywhere and places[0] == 1 and _free(segment, clusters.need[clusters.root[rows[0], 3]]):
-        return "always true"
-    return None
-
-
 def _free(segment: Segment, requirement: int) -> bool:
     """Whether the requirement asks for nothing."""
     offsets = segment.requirements.offsets
@@ -54,9 +37,9 @@ def report(state: State, ids: list[str | int]) -> Report:
     unsatisfiable: list[int] = []
     always: list[int] = []
     groups: dict[object, list[int]] = {}
-    for number, (segment, alive) in enumerate(zip(state.segments, state.alive, strict=True)):
-        known = _codes(segment)
-        for subscription in np.flatnonzero(alive).tolist():
+    for number, part in enumerate(state.parts):
+        segment, known = part.segment, _codes(part.segment)
+        for subscription in np.flatnonzero(part.alive).tolist():
             codes = sorted(known.get(subscription, ()))
             slot = int(segment.source.slot[subscription])
             if all(place == 0 for _, place, _, _ in codes):

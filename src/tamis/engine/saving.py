@@ -68,10 +68,11 @@ class _Taken:
 
 def _taken(matcher: Matcher) -> _Taken:
     with matcher._folding.lock:
-        intake = matcher._intake
+        intake, state = matcher._intake, matcher._folding.state
+        state.parts  # noqa: B018 - whatever compiling adds to the constants is there to be counted
         return _Taken(
             matcher,
-            matcher._folding.state,
+            state,
             len(matcher._ids),
             len(intake.templates.items),
             len(intake.vocabulary.terms.terms),
@@ -82,7 +83,7 @@ def _taken(matcher: Matcher) -> _Taken:
 def arrays_of(matcher: Matcher) -> Iterator[tuple[str, Parts]]:
     """All arrays of a snapshot, in the order of the file."""
     taken = _taken(matcher)
-    segments = [_columns(taken, s, a) for s, a in zip(*_parts_of(taken.state), strict=True)]
+    segments = [_columns(taken, part.segment, part.alive) for part in taken.state.parts]
     single = {
         "meta": np.frombuffer(json.dumps(meta_of(matcher)).encode(), np.uint8),
         **_terms(taken),
@@ -95,10 +96,6 @@ def arrays_of(matcher: Matcher) -> Iterator[tuple[str, Parts]]:
         yield name, [array]
     for name in SEGMENT:
         yield name, [empty(name), *(columns[name] for columns in segments)]
-
-
-def _parts_of(state: State) -> tuple[tuple[Segment, ...], tuple[U1, ...]]:
-    return state.segments, state.alive
 
 
 def _bounds(segments: list[Arrays]) -> I8:
@@ -219,7 +216,7 @@ def _subscriptions(taken: _Taken) -> Arrays:
 
 def living(state: State) -> I4:
     """The slots of the living subscriptions, ascending."""
-    own = [s.source.slot[a.view(bool)] for s, a in zip(*_parts_of(state), strict=True)]
+    own = [part.segment.source.slot[part.alive.view(bool)] for part in state.parts]
     return np.sort(np.concatenate([np.empty(0, np.int32), *own]))
 
 
@@ -237,7 +234,8 @@ def _atoms(matcher: Matcher, segment: Segment) -> Atoms:
     """The atoms that the segment was compiled from; its keys must follow from them again."""
     source = segment.source.source()
     asked = np.empty(len(source.keys), np.int32)
-    kernels.literals(*matcher._intake.templates.arrays(), source.template, asked)
+    used = matcher._intake.templates.used(source.template)
+    kernels.literals(used.offsets, used.words, used.which, asked)
     atoms, _ = order(matcher._intake.vocabulary, asked, source.keys)
     assert np.array_equal(atoms.key, segment.source.keys)
     return atoms

@@ -30,7 +30,7 @@ from tamis.engine.layout import (
     Requirements,
 )
 from tamis.engine.source import Kept, Source, kept
-from tamis.engine.templates import Choice, Template, Templates
+from tamis.engine.templates import Choice, Template, Templates, Used
 from tamis.logic import Kind
 
 MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access
@@ -56,20 +56,17 @@ def compile_segment(
     vocabulary: Vocabulary, templates: Templates, source: Source, *, budget: int = BUDGET
 ) -> Segment:
     """Cluster the subscriptions by their access events and compile every cluster."""
-    offsets, words = templates.arrays()
+    used = templates.used(source.template)
     asked = np.empty(len(source.keys), np.int32)
-    kernels.literals(offsets, words, source.template, asked)
+    kernels.literals(used.offsets, used.words, used.which, asked)
     atoms, variable = order(vocabulary, asked, source.keys)
     program_offsets = np.empty(len(source) + 1, np.int64)
-    sizes = np.diff(offsets)[source.template]
+    sizes = np.diff(used.offsets)[used.which]
     program_words = np.empty(int(sizes.sum()), np.int32)
-    kernels.expand(offsets, words, source.template, variable, program_offsets, program_words)
-    used = [templates.items[t] for t in np.unique(source.template)]
-    index = indexes(vocabulary, atoms, used)
-    needs, requirements = _requirements(templates, source, index.column)
-    pairs, access = _clusters(
-        vocabulary, templates, source, atoms, variable, index.place, index.events
-    )
+    kernels.expand(used.offsets, used.words, used.which, variable, program_offsets, program_words)
+    index = indexes(vocabulary, atoms, used.items)
+    needs, requirements = _requirements(used, index.column)
+    pairs, access = _clusters(vocabulary, used, source, atoms, variable, index.place, index.events)
     asked_of = (atoms.question, index.threshold, index.place)
     programs = (program_offsets, program_words)
     compiled = _compile(atoms, asked_of, programs, pairs, needs, budget)
@@ -99,17 +96,14 @@ def _longest(clusters: Clusters) -> int:
     return int(np.diff(np.sort(begins)).max(initial=0))
 
 
-def _requirements(
-    templates: Templates, source: Source, column: dict[int, int]
-) -> tuple[I4, Requirements]:
+def _requirements(used: Used, column: dict[int, int]) -> tuple[I4, Requirements]:
     """The requirement of each subscription, numbered, and the columns of each requirement."""
     numbers: dict[tuple[int, ...], int] = {}
-    used, which = np.unique(source.template, return_inverse=True)
-    of_template = [numbers.setdefault(templates.items[t].required, len(numbers)) for t in used]
+    of_template = [numbers.setdefault(item.required, len(numbers)) for item in used.items]
     offsets = np.zeros(len(numbers) + 1, np.int64)
     np.cumsum([len(r) for r in numbers], out=offsets[1:])
     columns = np.array([column[term] for r in numbers for term in r], np.int32)
-    return np.array(of_template, np.int32)[which], Requirements(offsets, columns)
+    return np.array(of_template, np.int32)[used.which], Requirements(offsets, columns)
 
 
 # --- access ------------------------------------------------------------------
@@ -119,7 +113,7 @@ Pairs = tuple[I8, I4, I4]  # offsets and subscriptions of the clusters, access v
 
 def _clusters(
     vocabulary: Vocabulary,
-    templates: Templates,
+    used: Used,
     source: Source,
     atoms: Atoms,
     variable: I4,
@@ -129,17 +123,13 @@ def _clusters(
     """Put every subscription into cluster 0 or under its access events."""
     points = _points(atoms)
     selective = _selective(points)
-    chosen = {
-        int(t): _choose(templates.items[t], points, selective) for t in np.unique(source.template)
-    }
     rest: list[I4] = []
     under: list[tuple[I4, I4]] = []  # (subscription, access variable)
     alone: list[tuple[int, list[int]]] = []  # (subscription, its access variables)
-    by_template = np.argsort(source.template, kind="stable").astype(np.int32)
-    starts = np.flatnonzero(np.diff(source.template[by_template], prepend=-1))
-    for members in np.split(by_template, starts[1:]) if len(by_template) else []:
-        template = templates.items[source.template[members[0]]]
-        choice = chosen[int(source.template[members[0]])]
+    by_template = np.argsort(used.which, kind="stable").astype(np.int32)
+    starts = np.searchsorted(used.which[by_template], np.arange(1, len(used.items)))
+    for template, members in zip(used.items, np.split(by_template, starts), strict=False):
+        choice = _choose(template, points, selective)
         if not choice:
             rest.append(members)
         elif len(choice) == 1 and template.asked[choice[0]] & 15 == Kind.MEMBER:

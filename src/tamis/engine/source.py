@@ -27,6 +27,26 @@ class Source:
     def __len__(self) -> int:
         return len(self.slot)
 
+    def with_more(self, more: Source) -> Source:
+        """With others, whose slots all come later."""
+        return Source(
+            np.concatenate([self.slot, more.slot]),
+            np.concatenate([self.template, more.template]),
+            np.concatenate([self.offsets, more.offsets[1:] + self.offsets[-1]]),
+            np.concatenate([self.keys, more.keys]),
+        )
+
+    def without(self, at: int) -> Source:
+        """Without one."""
+        first, last = self.offsets[at], self.offsets[at + 1]
+        later = self.offsets[at + 1 :] - (last - first)
+        return Source(
+            np.delete(self.slot, at),
+            np.delete(self.template, at),
+            np.concatenate([self.offsets[:at], later]),
+            np.delete(self.keys, slice(first, last)),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

@@ -31,6 +31,7 @@ from tamis.engine.layout import (
 )
 from tamis.engine.outputs import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
 from tamis.engine.segment import Segment
+from tamis.engine.source import Source
 from tamis.engine.vector import WIDE, aligned
 from tamis.engine.wide import ROWS
 from tamis.engine.words import Scratch
@@ -54,21 +55,49 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Fresh:
+    """A few subscriptions that nobody has asked yet; the first reader compiles them.
+
+    Two that read at once both do: that is as fast as to wait, and the results are the same.
+    """
+
+    source: Source
+    characters: int  # of their selectors
+    compile: Callable[[Source], Segment]
+
+    @cached_property
+    def segment(self) -> Segment:
+        return self.compile(self.source)
+
+    def with_more(self, source: Source, characters: int) -> Fresh:
+        """With subscriptions that come later."""
+        return Fresh(self.source.with_more(source), self.characters + characters, self.compile)
+
+    def without(self, at: int) -> Fresh | None:
+        """Without the subscription at that place; the characters are not known one by one."""
+        if len(self.source) == 1:
+            return None
+        return Fresh(self.source.without(at), self.characters, self.compile)
+
+
+@dataclass(frozen=True)
 class State:
     segments: tuple[Segment, ...] = ()
     alive: tuple[U1, ...] = ()
+    fresh: Fresh | None = None
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that some subscription looks at."""
-        terms = [index.term for segment in self.segments for index in segment.index.terms]
+        terms = [index.term for part in self.parts for index in part.segment.index.terms]
         return tuple(dict.fromkeys(name for term in terms for name in attributes(term)))
 
     @cached_property
     def size(self) -> int:
         """How often one message can match at most: once per root or cube, whatever a snapshot
         holds."""
-        return sum(len(s.clusters.root) + len(s.cubes.subscription) for s in self.segments)
+        own = [part.segment for part in self.parts]
+        return sum(len(s.clusters.root) + len(s.cubes.subscription) for s in own)
 
     def counts(self, messages: Messages, lookups: Lookups) -> I8:
         """How many subscriptions each message matches."""
@@ -116,7 +145,7 @@ class State:
         return sorted(slots[: cursor[0]].tolist())
 
     def bitmaps(self, messages: Messages, lookups: Lookups) -> tuple[I4, U8]:
-        """The slots alive, and for each a row of bits, one per message."""
+        """The slots alive in the order of adding, and for each a row of bits, one per message."""
         width = (len(messages) + 63) // 64
         slots, rows = [_NO_SLOTS], [np.zeros((0, width), np.uint64)]
         for part, block in self._blocks(messages, lookups):
@@ -125,12 +154,20 @@ class State:
             kept = np.flatnonzero(part.alive)
             slots.append(part.segment.source.slot[kept])
             rows.append(bits[kept])
-        return np.concatenate(slots), np.concatenate(rows)
+        found, bits = np.concatenate(slots), np.concatenate(rows)
+        if (found[1:] > found[:-1]).all():
+            return found, bits
+        order = np.argsort(found)
+        return found[order], bits[order]
 
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         both = zip(self.segments, self.alive, strict=True)
-        return tuple(Part(segment, alive, bool(alive.all())) for segment, alive in both)
+        parts = [Part(segment, alive, bool(alive.all())) for segment, alive in both]
+        if self.fresh is not None:
+            segment = self.fresh.segment
+            parts.append(Part(segment, np.ones(len(segment), np.uint8), True))
+        return tuple(parts)
 
     def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, Block]]:
         return [(p, _block(p.segment, messages, lookups)) for p in self.parts]

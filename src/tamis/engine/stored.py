@@ -243,7 +243,6 @@ class SavedTemplates(Templates):
 
     def __init__(self, words: tuple[I8, I4], required: tuple[I8, I4]) -> None:
         self._words, self._required = words, required
-        self._arrays = None
         self._lock = threading.Lock()
         self._unpacked: Templates | None = None
 

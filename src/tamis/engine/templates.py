@@ -42,9 +42,30 @@ class Template:
         return tuple(word >> 1 for word in self.words if word >= 0)
 
     @property
+    def contingent(self) -> bool:
+        """Whether it is plain, whatever the constants, that some messages match and some do not: a
+        conjunction of literals about values of different terms."""
+        literals = [word for word in self.words if word >= 0]
+        if not literals or any(word < 0 and (-word - 1) & 1 for word in self.words):
+            return False  # with a disjunction, or FALSE
+        terms = {word >> 9 for word in literals if (word >> 1) & 15 >= Kind.BELOW}
+        return len(terms) == len(literals)
+
+    @property
     def choices(self) -> tuple[Choice, ...]:
         """Ways in, each necessary: where none of its literals is true, there is no match."""
         return _choices(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The templates of some subscriptions: `which` of the items each has, and the words of item i
+    are words[offsets[i]:offsets[i + 1]]."""
+
+    items: list[Template]
+    which: I4
+    offsets: I8
+    words: I4
 
 
 @dataclass(slots=True)
@@ -53,7 +74,6 @@ class Templates:
 
     items: list[Template] = field(default_factory=list)
     numbers: dict[tuple[bytes, tuple[int, ...]], int] = field(default_factory=dict)
-    _arrays: tuple[int, I8, I4] | None = None
 
     def number(self, packed: bytes, required: tuple[int, ...]) -> int:
         found = self.numbers.get((packed, required))
@@ -63,16 +83,14 @@ class Templates:
             self.numbers[packed, required] = found
         return found
 
-    def arrays(self) -> tuple[I8, I4]:
-        """Offsets and words of all templates, one behind the other."""
-        known = self._arrays
-        if known is None or known[0] != len(self.items):
-            items = self.items[: len(self.items)]
-            offsets = np.zeros(len(items) + 1, np.int64)
-            np.cumsum([len(t.packed) // 4 for t in items], out=offsets[1:])
-            words = np.frombuffer(b"".join(t.packed for t in items), np.int32)
-            self._arrays = known = (len(items), offsets, words)
-        return known[1], known[2]
+    def used(self, template: I4) -> Used:
+        """Those that have such numbers. Costs these, however many there are in all."""
+        numbers, which = np.unique(template, return_inverse=True)
+        items = [self.items[t] for t in numbers.tolist()]
+        offsets = np.zeros(len(items) + 1, np.int64)
+        np.cumsum([len(t.packed) // 4 for t in items], out=offsets[1:])
+        words = np.frombuffer(b"".join(t.packed for t in items), np.int32)
+        return Used(items, which.astype(np.int32), offsets, words)
 
 
 def _choices(words: tuple[int, ...]) -> tuple[Choice, ...]:

@@ -224,6 +224,7 @@ def test_large_conditions_stand_beside_the_graph() -> None:
     wide = " AND ".join(f"(x = {2 * i} OR y = {i} OR z = {i})" for i in range(100))
     matcher = Matcher(XYZ, engine="implication")
     assert matcher.add("wide", f"({wide}) OR x = 77") is None
+    matcher.settle()  # a graph without a single tree
     matcher.add("small", "x = 77")
     assert matcher.match({"x": 77}) == ["wide", "small"]
     assert matcher.match({"x": 7}) == []

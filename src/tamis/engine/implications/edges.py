@@ -70,7 +70,9 @@ def find(forest: Forest, found: Found, first: int, last: int) -> None:
     """Find the targets of the nodes of trees first, ..., last - 1."""
     trees, variables = forest.trees, forest.atoms.variables
     atoms = len(variables.group)
-    tests = np.where(trees.root == OVER, atoms, trees.test[trees.root])
+    tests = np.full(len(trees.root), atoms, np.int32)
+    small = trees.root != OVER
+    tests[small] = trees.test[trees.root[small]]
     sorted_trees = np.argsort(tests, kind="stable").astype(np.int32)
     starts = np.searchsorted(tests[sorted_trees], np.arange(atoms + 1)).astype(np.int32)
     room = MOST_VARIABLES + 2

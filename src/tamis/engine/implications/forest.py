@@ -13,7 +13,7 @@ from tamis.engine.implications.trees import OVER, Trees, complete, grow
 from tamis.engine.index import Index, indexes
 from tamis.engine.layout import I4, I8
 from tamis.engine.source import Source
-from tamis.engine.templates import Templates
+from tamis.engine.templates import Templates, Used
 from tamis.logic import Family, Kind
 
 BUDGET = 128  # inner nodes of a tree
@@ -43,10 +43,9 @@ def plant(
     vocabulary: Vocabulary, templates: Templates, source: Source, *, budget: int = BUDGET
 ) -> Forest:
     """The forest of some subscriptions. Costs their literals, and at most `budget` nodes each."""
-    used, which = np.unique(source.template, return_inverse=True)
-    which = which.astype(np.int32)
-    items = [templates.items[t] for t in used]
-    offsets, words, more = _completed([t.packed for t in items], [t.required for t in items])
+    used = templates.used(source.template)
+    which = used.which
+    offsets, words, more = _completed(used)
     keys = _with_flags(source, more[which])
     asked = np.empty(len(keys), np.int32)
     programs.literals(offsets, words, which, asked)
@@ -63,17 +62,16 @@ def plant(
     own = np.empty(int(np.diff(offsets)[which].sum()), np.int32)
     programs.expand(offsets, words, which, variable, own_offsets, own)
     trees = _grown(own_offsets, own, atoms, budget)
-    return Forest(source, trees, atoms, indexes(vocabulary, atoms, items))
+    return Forest(source, trees, atoms, indexes(vocabulary, atoms, used.items))
 
 
-def _completed(packed: list[bytes], required: list[tuple[int, ...]]) -> tuple[I8, I4, I8]:
+def _completed(used: Used) -> tuple[I8, I4, I8]:
     """Offsets and words of the templates, requirements included; literals added to each."""
-    offsets = np.cumsum([0, *(len(p) // 4 for p in packed)]).astype(np.int64)
-    words = np.frombuffer(b"".join(packed), np.int32)
+    offsets, words, required = used.offsets, used.words, [item.required for item in used.items]
     needed = np.cumsum([0, *map(len, required)]).astype(np.int64)
     terms = np.array([n for r in required for n in r], np.int32)
-    out_offsets = np.empty(len(packed) + 1, np.int64)
-    out = np.empty(len(words) + len(terms) + len(packed), np.int32)
+    out_offsets = np.empty(len(offsets), np.int64)
+    out = np.empty(len(words) + len(terms) + len(required), np.int32)
     size = complete(offsets, words, needed, terms, out_offsets, out)
     added = np.diff(out_offsets) - np.diff(offsets)
     return out_offsets, out[:size], np.maximum(added - 1, 0)

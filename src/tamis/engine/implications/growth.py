@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tamis.diagram.questions import Vocabulary
-from tamis.engine.folding import SEALED, Folding, joined
+from tamis.engine.folding import SEALED, Folding, joined, place
 from tamis.engine.implications.edges import EDGES, edges_of, find, nothing_found
 from tamis.engine.implications.forest import BUDGET, plant
 from tamis.engine.implications.graph import Graph, GraphState
 from tamis.engine.layout import U1
-from tamis.engine.report import Notice, notice
 from tamis.engine.segment import compile_segment
 from tamis.engine.source import Source
 from tamis.engine.state import State
@@ -59,12 +58,12 @@ class Implications(Folding):
 
     # --- writing -------------------------------------------------------------
 
-    def append(self, source: Source, *, instead_of: int = -1) -> None:
+    def append(self, source: Source, characters: int, *, instead_of: int = -1) -> None:
         """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
 
         The caller holds the lock.
         """
-        graphs, alive = list(self.state.graphs), self._without(instead_of)
+        graphs, alive = list(self.state.graphs), self._living_without(instead_of)
         last = graphs[-1] if len(graphs) > 1 else None
         if last is not None and len(last) + len(source) <= SEALED:
             old = graphs.pop().forest.source
@@ -76,16 +75,14 @@ class Implications(Folding):
 
     def remove(self, slot: int) -> None:
         """End a subscription. Its nodes and edges go with the next forest."""
-        self._show(self.state.graphs, self._without(slot))
+        self._show(self.state.graphs, self._living_without(slot))
         self._fold_later()
 
-    def _without(self, slot: int) -> list[U1]:
+    def _living_without(self, slot: int) -> list[U1]:
         """Who is alive when the subscription is gone."""
         alive = list(self.state.living)
         for i, graph in enumerate(self.state.graphs):
-            slots = graph.forest.source.slot
-            at = int(np.searchsorted(slots, slot))
-            if at < len(slots) and slots[at] == slot:
+            if (at := place(graph.forest.source.slot, slot)) >= 0:
                 alive[i] = alive[i].copy()
                 alive[i][at] = 0
         return alive
@@ -99,7 +96,9 @@ class Implications(Folding):
             self._hurry.clear()
 
     def _show(self, graphs: Sequence[Graph], alive: Sequence[U1]) -> None:
-        self.state = GraphState((), (), tuple(graphs), tuple(alive), self.state.signposts)
+        self.state = GraphState(
+            graphs=tuple(graphs), living=tuple(alive), signposts=self.state.signposts
+        )
 
     def _planted(self, source: Source) -> Graph:
         forest = plant(self._vocabulary, self._templates, source, budget=self._tree_budget)
@@ -175,18 +174,6 @@ class Implications(Folding):
         self._show([g for g, _ in stay], [a for _, a in stay])
 
     # --- reading ---------------------------------------------------------------
-
-    def notice(self) -> Notice | None:
-        """What is to be said of the subscription that was added last."""
-        graph = self.state.graphs[-1]
-        trees = graph.forest.trees
-        root = trees.root[-1]
-        if root < 0:
-            assert graph.beside is not None
-            return notice(graph.beside, len(graph.beside) - 1)
-        if trees.test[root] < len(graph.forest.atoms.question):
-            return None
-        return "always true" if trees.low[root] else "unsatisfiable"
 
     def diagrams(self) -> State:
         """All subscriptions as diagrams, for questions that trees do not answer."""
