@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 
@@ -67,6 +69,21 @@ def test_a_failure_is_told_once_and_the_next_change_tries_again(
     told = [record for record in caplog.records if "folding failed" in record.message]
     assert len(told) == 1
     assert told[0].exc_info
+
+
+@pytest.mark.parametrize("engine", ["diagram", "implication"])
+def test_a_process_that_ends_in_the_midst_of_a_fold_ends_well(engine: str) -> None:
+    """No crash, no traceback, no waiting for all that is left to do."""
+    program = f"""if True:
+        from tamis import Matcher
+        matcher = Matcher(engine={engine!r})
+        for i in range(300):
+            matcher.add(i, f"s MATCHES '^a{{i}}.*b+$' OR t CONTAINS 'x{{i}}'")
+        """
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 
 
 def test_settling_again_folds_what_was_left(matcher: Matcher) -> None:

@@ -8,9 +8,10 @@ next fold.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
-import time
+import weakref
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -26,7 +27,20 @@ _CHARACTERS = 64  # that each of them may have on average: readers compile them 
 _LIKE = 4  # segments of one size class that are folded together
 _QUIET = 0.05  # seconds without a change after which small segments are folded into one
 
+_PATIENCE = 1.0  # seconds that the end of the process waits for a fold
+
 Compile = Callable[[Source], Segment]
+_backgrounds: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+ENDING = threading.Event()  # the process is about to end
+
+
+@atexit.register
+def _end() -> None:
+    """Let background threads come to an end before the interpreter does: one that is stopped
+    within a library in C++ would take the process down with it."""
+    ENDING.set()
+    for thread in list(_backgrounds):
+        thread.join(_PATIENCE)
 
 
 def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
@@ -118,6 +132,7 @@ class Folding:
             name = f"tamis-{work.__name__.strip('_')}"
             self._thread = threading.Thread(target=self._try, args=(work,), name=name, daemon=True)
             self._thread.start()
+            _backgrounds.add(self._thread)
 
     def _try(self, work: Callable[[], None]) -> None:
         """A failure changes no answer: small segments stay small until the next change, or for
@@ -135,11 +150,11 @@ class Folding:
 
     def _fold(self) -> None:
         """Fold while something is due, and when it is quiet. Compiling happens outside the lock."""
-        while True:
+        while not ENDING.is_set():
             state = self.state
             chosen = due(state)
             if not chosen:
-                time.sleep(_QUIET)
+                ENDING.wait(_QUIET)
                 with self.lock:
                     if self.state is not state:
                         continue

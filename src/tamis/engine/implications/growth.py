@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tamis.diagram.questions import Vocabulary
-from tamis.engine.folding import SEALED, Folding, joined, place
+from tamis.engine.folding import ENDING, SEALED, Folding, joined, place
 from tamis.engine.implications.edges import EDGES, edges_of, find, nothing_found
 from tamis.engine.implications.forest import BUDGET, plant
 from tamis.engine.implications.graph import Graph, GraphState
@@ -117,7 +117,7 @@ class Implications(Folding):
     def _grow(self) -> None:
         with contextlib.suppress(OSError, AttributeError):  # where threads have priorities
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
-        while True:
+        while not ENDING.is_set():
             state = self.state
             if len(state.graphs) <= _MANY:
                 self._hurry.wait(_QUIET)
