@@ -34,28 +34,29 @@ def double_key(number: float) -> int:
 
 @dataclass(slots=True)
 class Pool:
-    """Numbered constants. Numbers are never given twice, so readers need no lock.
+    """Numbered constants, those of each family in a dict of its own. Numbers are never given twice,
+    so readers need no lock.
 
     Compiling may number the constants of an IN, in whatever thread it happens.
     """
 
     values: list[Any] = field(default_factory=list)
-    numbers: dict[tuple[int, Any], int] = field(default_factory=dict)
+    numbers: tuple[dict[Any, int], ...] = field(default_factory=lambda: tuple({} for _ in Family))
     _lock: threading.Lock = field(
         default_factory=threading.Lock, init=False, repr=False, compare=False
     )
 
     def number(self, family: int, value: Any) -> int:
-        found = self.numbers.get((family, value))
+        found = self.numbers[family].get(value)
         return self._give(family, value) if found is None else found
 
     def _give(self, family: int, value: Any) -> int:
         with self._lock:
-            found = self.numbers.get((family, value))
+            found = self.numbers[family].get(value)
             if found is None:
                 found = len(self.values)
                 self.values.append(value)
-                self.numbers[family, value] = found
+                self.numbers[family][value] = found
             return found
 
 

@@ -199,7 +199,7 @@ class Constants:
         return items
 
     def pool(self) -> Pool:
-        return SavedPool(self.values(), {}, self.family)
+        return SavedPool(self.values(), family=self.family)
 
 
 def _kind(item: object) -> int:
@@ -215,24 +215,31 @@ def _kind(item: object) -> int:
 
 @dataclass(slots=True)
 class SavedPool(Pool):
-    """A pool whose numbers are put into a dict when a constant is first looked up."""
+    """A pool whose numbers are put into dicts when a constant is first looked up."""
 
     family: U1 | None = None
 
     def number(self, family: int, value: Any) -> int:
         saved = self.family
         if saved is not None:
-            keys = zip(saved.tolist(), self.values[: len(saved)], strict=True)
-            self.numbers.update((key, i) for i, key in enumerate(keys))
+            known = zip(saved.tolist(), self.values[: len(saved)], strict=True)
+            for i, (own, constant) in enumerate(known):
+                self.numbers[own][constant] = i
             self.family = None
         return Pool.number(self, family, value)
 
 
 def families(pool: Pool, count: int) -> list[int]:
-    """The families of the first `count` constants; numbers are given in ascending order."""
+    """The families of the first `count` constants."""
     saved = pool.family if isinstance(pool, SavedPool) else None
-    known = [family for family, _ in list(pool.numbers)] if saved is None else saved.tolist()
-    return known[:count]
+    if saved is not None:
+        return saved[:count].tolist()  # type: ignore[no-any-return]
+    found = [0] * count
+    for family, numbers in enumerate(pool.numbers):
+        for number in list(numbers.values()):
+            if number < count:  # others may be adding
+                found[number] = family
+    return found
 
 
 # --- templates ---------------------------------------------------------------
@@ -242,7 +249,7 @@ class SavedTemplates(Templates):
     """Templates that are unpacked when something is added: matching needs none of them."""
 
     def __init__(self, words: tuple[I8, I4], required: tuple[I8, I4]) -> None:
-        self._words, self._required = words, required
+        self._saved = words, required
         self._lock = threading.Lock()
         self._unpacked: Templates | None = None
 
@@ -251,8 +258,11 @@ class SavedTemplates(Templates):
         return self._own().items
 
     @property
-    def numbers(self) -> dict[tuple[bytes, tuple[int, ...]], int]:  # type: ignore[override]
+    def numbers(self) -> dict[Template, int]:  # type: ignore[override]
         return self._own().numbers
+
+    def number(self, packed: bytes, required: tuple[int, ...]) -> int:
+        return self._own().number(packed, required)
 
     def _own(self) -> Templates:
         if self._unpacked is None:
@@ -263,10 +273,9 @@ class SavedTemplates(Templates):
 
     def _made(self) -> Templates:
         made = Templates()
-        packed, required = self._words[1].tobytes(), self._required[1].tolist()
-        spans = (pairwise(offsets.tolist()) for offsets in (self._words[0], self._required[0]))
+        (word_offsets, words), (required_offsets, required) = self._saved
+        packed, terms = words.tobytes(), required.tolist()
+        spans = (pairwise(offsets.tolist()) for offsets in (word_offsets, required_offsets))
         for (a, b), (c, d) in zip(*spans, strict=True):
-            template = Template(packed[4 * a : 4 * b], tuple(required[c:d]))
-            made.numbers[template.packed, template.required] = len(made.items)
-            made.items.append(template)
+            made.enter(packed[4 * a : 4 * b], tuple(terms[c:d]))
         return made

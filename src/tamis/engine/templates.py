@@ -73,15 +73,19 @@ class Templates:
     """All templates of a matcher, numbered; append-only."""
 
     items: list[Template] = field(default_factory=list)
-    numbers: dict[tuple[bytes, tuple[int, ...]], int] = field(default_factory=dict)
+    numbers: dict[Template, int] = field(default_factory=dict)
+    _required: dict[tuple[int, ...], tuple[int, ...]] = field(default_factory=dict)
 
     def number(self, packed: bytes, required: tuple[int, ...]) -> int:
-        found = self.numbers.get((packed, required))
-        if found is None:
-            found = len(self.items)
-            self.items.append(Template(packed, required))
-            self.numbers[packed, required] = found
-        return found
+        found = self.numbers.get(Template(packed, required))
+        return self.enter(packed, required) if found is None else found
+
+    def enter(self, packed: bytes, required: tuple[int, ...]) -> int:
+        """Give a template the next number."""
+        template = Template(packed, self._required.setdefault(required, required))
+        number = self.numbers[template] = len(self.items)
+        self.items.append(template)
+        return number
 
     def used(self, template: I4) -> Used:
         """Those that have such numbers. Costs these, however many there are in all."""
