@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,11 @@ import numpy.typing as npt
 from tamis.diagram.kernels import HIGHEST
 from tamis.diagram.questions import double_key
 from tamis.engine.columns import AnyColumn, Column, Mixed, Texts, from_values
+from tamis.engine.direct import by_value, sign_flags, sign_values
 from tamis.engine.firing import defined_columns, mark_events, merge_events
 from tamis.engine.index import Index, Points, TermIndex
 from tamis.engine.layout import I4, I8, U1, U8, Access, Block
+from tamis.engine.plan import Plan
 from tamis.engine.strings import find_words
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of, plain
@@ -28,6 +30,8 @@ _NO_CODES: I4 = np.empty((0, 0), np.int32)
 _NO_ASKS: I8 = np.empty((0, 4), np.int64)
 _NO_FIRES: U8 = np.empty(0, np.uint64)
 _NO_EVENTS: I4 = np.empty(0, np.int32)
+_NO_OFFSETS: I8 = np.zeros(1, np.int64)
+_NO_SIGNATURE: I8 = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,48 @@ class Feature:
     code: I4
     offsets: I8
     events: I4
+    field: tuple[int, int] | None = None  # whose values the codes are
+
+
+Way = tuple[I4, I4, I4]  # first row of each value; values of the messages; order of messages
+
+
+class Encoded(NamedTuple):
+    """Messages for a segment: a block, and for clusters that one value leads to (see
+    engine/plan.py) the codes that lead there and the signature of each message."""
+
+    block: Block
+    plan: Plan | None = None
+    ways: tuple[Way, ...] = ()
+    signature: I8 = _NO_SIGNATURE
+
+
+def encode_directly(
+    plan: Plan,
+    index: Index,
+    length: int,
+    column_of: Callable[[Derived], AnyColumn],
+    everywhere: I4,
+) -> Encoded:
+    """The messages of a batch for a segment of this plan, with these events in cluster 0."""
+    keys, flags, features = _read(index, length, column_of)
+    if plan.listed:
+        block = _block(index, keys, flags, features, plan.access, everywhere)
+    else:
+        block = _listed(keys, flags, _NO_OFFSETS, _NO_EVENTS)
+    signature = np.zeros(length if plan.shifts or plan.flags else 0, np.int64)
+    for (column, bit), place in plan.flags.items():
+        sign_flags(flags[column], np.uint8(bit), place, signature)
+    ways = []
+    for feature in features:
+        if feature.field in plan.shifts:
+            sign_values(feature.code, plan.shifts[feature.field], signature)
+        if feature.field in plan.begins:
+            begin = plan.begins[feature.field]
+            sort = plan.large and length >= len(begin)
+            order = by_value(feature.code, len(begin) - 1) if sort else _NO_EVENTS
+            ways.append((begin, feature.code, order))
+    return Encoded(block, plan, tuple(ways), signature)
 
 
 def encode(
@@ -48,6 +94,13 @@ def encode(
 ) -> Block:
     """The messages of a batch as a segment sees them: one with such access, and with these events
     in cluster 0."""
+    return _block(index, *_read(index, length, column_of), access, everywhere)
+
+
+def _read(
+    index: Index, length: int, column_of: Callable[[Derived], AnyColumn]
+) -> tuple[I8, U1, list[Feature]]:
+    """Keys, flags, and which values the messages have."""
     keys = np.full((max(index.key_columns, 1), length), HIGHEST, np.int64)
     flags = np.zeros((max(len(index.terms), 1), length), np.uint8)
     features: list[Feature] = []
@@ -55,6 +108,18 @@ def encode(
         column = column_of(term.term)
         for part, where in _parts(column):
             _encode(term, part, where, keys, flags[i], features)
+    return keys, flags, features
+
+
+def _block(
+    index: Index,
+    keys: I8,
+    flags: U1,
+    features: list[Feature],
+    access: Access | None,
+    everywhere: I4,
+) -> Block:
+    length = flags.shape[1]
     codes = np.stack([f.code for f in features]) if features else _NO_CODES
     if access is None or _size(features) <= _LISTED * length:
         return _listed(keys, flags, *_merged(features, codes, length))
@@ -187,7 +252,8 @@ def _encode(
             find_words(points.key_table(), _fixed(direct_keys(column)), column.valid, code)
         else:
             code = np.where(column.valid, _point_codes(term, column, points), -1)
-        found.append(Feature(code.astype(np.int32, copy=False), points.offsets, points.events))
+        code = code.astype(np.int32, copy=False)
+        found.append(Feature(code, points.offsets, points.events, (term.number, family)))
     if kind is Type.STRING and term.texts is not None:
         offsets, events = term.texts.events(list(column.texts))
         code = np.where(column.valid, column.data, -1)
@@ -196,7 +262,7 @@ def _encode(
         if where is not None:
             code = np.full(keys.shape[1], -1, np.int32)
             code[where] = feature.code
-            feature = Feature(code, feature.offsets, feature.events)
+            feature = Feature(code, feature.offsets, feature.events, feature.field)
         features.append(feature)
 
 

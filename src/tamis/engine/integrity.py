@@ -219,6 +219,7 @@ def _inputs(clusters: Clusters, sizes: I8, index: Index) -> None:
     demand(bool((filled == sizes[:, THRESHOLD]).all()), "thresholds do not fill their places")
     within(clusters.event, index.events, "events")
     within(clusters.flag[:, 0], len(index.terms), "columns of flags")
+    within(clusters.flag[:, 1], 256, "bits of flags")
 
 
 def _parts(clusters: Clusters, sizes: I8, of_root: I8) -> int:

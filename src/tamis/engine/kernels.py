@@ -126,7 +126,7 @@ def run(clusters, cubes, links, block, alive, scratch, output, mode, skip):
             output,
             COUNT if mode == KEEP else mode,
         )
-    if clusters.starts.shape[0] <= 2:
+    if access.clusters.size == 0:
         return 0, 0, everywhere
     touched = np.empty(clusters.starts.shape[0] - 2, np.int32)
     count = _touch(access, block, 0, last, scratch, touched)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -47,6 +48,7 @@ class Segment:
     longest: int  # nodes of the longest part
     by_need: ByNeed
     cubes: Cubes
+    plans: list[Any] = field(default_factory=list, repr=False, compare=False)  # see engine/plan.py
 
     def __len__(self) -> int:
         return len(self.source)

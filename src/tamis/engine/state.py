@@ -10,11 +10,14 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from tamis.engine.batch import Messages
-from tamis.engine.encode import encode, encode_one
+from tamis.engine.columns import AnyColumn
+from tamis.engine.direct import run_direct
+from tamis.engine.encode import Encoded, encode, encode_directly, encode_one
 from tamis.engine.kernels import run
 from tamis.engine.layout import (
     EVENT,
@@ -26,10 +29,10 @@ from tamis.engine.layout import (
     THRESHOLD,
     U1,
     U8,
-    Block,
     Requirements,
 )
 from tamis.engine.outputs import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
+from tamis.engine.plan import plan_of
 from tamis.engine.segment import Segment
 from tamis.engine.source import Source
 from tamis.engine.vector import WIDE, aligned
@@ -42,6 +45,7 @@ _NO_BITS = np.empty((0, 0), np.uint64)
 _NO_SLOTS = np.empty(0, np.int32)
 _NO_PAIRS = np.empty(0, np.int64)
 _FEW_PAIRS, _MANY_PAIRS = 1 << 20, 1 << 22  # that a batch keeps before it counts on
+_FEW_MESSAGES = 64  # for which nobody makes a plan
 _memory = threading.local()  # each thread's working memory, per segment
 
 
@@ -121,9 +125,9 @@ class State:
         np.cumsum(offsets, out=offsets)
         slots = np.empty(int(offsets[-1]), np.int32)
         cursor = offsets[:-1].copy()
-        for (part, block), (first, other, again) in zip(blocks, kept, strict=True):
-            if again:
-                _run(part, block, _output(part, cursor, slots), FILL, (first, other))
+        for (part, block), done in zip(blocks, kept, strict=True):
+            if done.again:
+                _run(part, block, _output(part, cursor, slots), FILL, done)
         scatter(pairs[: at[0]], cursor, slots)
         sort_rows(offsets, slots)
         return offsets, slots
@@ -138,7 +142,7 @@ class State:
             return known[term]
 
         # Lookups may match messages themselves: all values are known before memory is taken.
-        blocks = [(part, encode_one(part.segment.index, value)) for part in self.parts]
+        blocks = [(p, Encoded(encode_one(p.segment.index, value))) for p in self.parts]
         cursor, slots = np.zeros(1, np.int64), _room(self.size)
         for part, block in blocks:
             _run(part, block, _output(part, cursor, slots), FILL)
@@ -169,34 +173,58 @@ class State:
             parts.append(Part(segment, np.ones(len(segment), np.uint8), True))
         return tuple(parts)
 
-    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, Block]]:
+    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, Encoded]]:
         return [(p, _block(p.segment, messages, lookups)) for p in self.parts]
 
 
-def _block(segment: Segment, messages: Messages, lookups: Lookups) -> Block:
+def _block(segment: Segment, messages: Messages, lookups: Lookups) -> Encoded:
     everywhere = segment.clusters.event[: segment.clusters.starts[1, EVENT]]
-    return encode(
-        segment.index,
-        len(messages),
-        lambda term: messages.column(term, lookups),
-        segment.access,
-        everywhere,
-    )
+    index, length = segment.index, len(messages)
+
+    def column(term: Derived) -> AnyColumn:
+        return messages.column(term, lookups)
+
+    if length > _FEW_MESSAGES:
+        return encode_directly(plan_of(segment), index, length, column, everywhere)
+    return Encoded(encode(index, length, column, segment.access, everywhere))
 
 
 def _output(part: Part, counts: I8, slots: I4 = _NO_SLOTS, bits: U8 = _NO_BITS) -> Output:
     return Output(counts, slots, bits, _NO_PAIRS, np.zeros(1, np.int64), part.whole)
 
 
-def _run(
-    part: Part, block: Block, output: Output, mode: int, skip: tuple[int, int] = (0, 0)
-) -> tuple[int, int, bool]:
-    segment = part.segment
-    links = (segment.requirements, segment.access, segment.by_need, segment.source.slot)
+class _Done(NamedTuple):
+    """What was kept: clusters by their cubes and by the rest, and messages of each way."""
+
+    cubes: int = 0
+    rest: int = 0
+    ways: tuple[int, ...] = ()
+    again: bool = True  # whether that was not all
+
+
+_NOTHING = _Done()
+
+
+def _run(part: Part, given: Encoded, output: Output, mode: int, done: _Done = _NOTHING) -> _Done:
+    segment, block = part.segment, given.block
+    slots, access, kept = segment.source.slot, segment.access, []
+    if given.plan is not None:
+        rows, sign, access = given.plan.rows, given.signature, given.plan.access
+        for i, way in enumerate(given.ways):
+            first = done.ways[i] if done.ways else 0
+            kept.append(
+                run_direct(rows, *way, block.keys, sign, first, part.alive, slots, output, mode)
+            )
+    again = any(messages < block.flags.shape[1] for messages in kept)
+    if given.plan is not None and given.plan.alone:
+        return _Done(0, 0, tuple(kept), again)
+    links = (segment.requirements, access, segment.by_need, slots)
     scratch = _scratch(segment, wide=block.flags.shape[1] > 64)
-    return run(  # type: ignore[no-any-return]
+    skip = done.cubes, done.rest
+    cubes, rest, more = run(
         segment.clusters, segment.cubes, links, block, part.alive, scratch, output, mode, skip
     )
+    return _Done(cubes, rest, tuple(kept), again or more)
 
 
 def _pairs(messages: int) -> I8:
