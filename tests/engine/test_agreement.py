@@ -125,7 +125,7 @@ def test_clusters_agree_with_the_oracle(
     for id in gone if kept == 40 else ():
         matcher.remove(id)
     matcher.settle()
-    segment = matcher._folding.state.segments[0]
+    segment = matcher._contents.folding.state.segments[0]
     assert len(segment.cubes.subscription) > 100  # else this tests something else
     assert len(segment.clusters.root) > segment.clusters.starts[1, ROOT]
     messages = good_messages(rng, KEYED, semantics, 80)

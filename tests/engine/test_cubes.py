@@ -14,7 +14,7 @@ SCHEMA = Schema.of(symbol=str, price=float, volume=int, kind=str)
 def compiled(selectors: list[str], **options) -> tuple[Matcher, Segment]:
     matcher = Matcher(SCHEMA, **options)
     matcher.add_many(enumerate(selectors))
-    (segment,) = matcher._folding.state.segments
+    (segment,) = matcher._contents.folding.state.segments
     return matcher, segment
 
 

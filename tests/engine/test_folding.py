@@ -36,7 +36,7 @@ def matcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def break_(matcher: Matcher) -> Broken:
-    inside = matcher._folding
+    inside = matcher._contents.folding
     name = "_compile" if matcher.implications is None else "_planted"
     broken = Broken(getattr(inside, name))
     setattr(inside, name, broken)
@@ -95,6 +95,6 @@ def test_settling_again_folds_what_was_left(matcher: Matcher) -> None:
     broken.broken = False
     matcher.settle()
     matcher.settle()
-    state = matcher._folding.state
+    state = matcher._contents.folding.state
     assert len(getattr(state, "graphs", state.segments)) < 10
     assert sorted(matcher.match(MESSAGE)) == list(range(40))

@@ -26,8 +26,8 @@ class Counting:
     """Compiling that counts, and fails as long as `broken` holds."""
 
     def __init__(self, matcher: Matcher) -> None:
-        self.compile, self.sizes, self.broken = matcher._folding._compile, [], False
-        matcher._folding._compile = self
+        self.compile, self.sizes, self.broken = matcher._contents.folding._compile, [], False
+        matcher._contents.folding._compile = self
 
     def __call__(self, source: Source) -> object:
         if self.broken:
@@ -141,9 +141,9 @@ def test_a_pool_gives_no_number_twice() -> None:
 def test_compiling_looks_at_its_own_templates_only() -> None:
     matcher = Matcher(SCHEMA)
     matcher.add_many((i, " OR ".join(["n = 1"] * (i + 1))) for i in range(100))
-    templates: Templates = matcher._intake.templates
-    last = matcher._intake.read("n = 1 AND s = 'b'")[0]
-    source = matcher._folding.state.parts[0].segment.source
+    templates: Templates = matcher._contents.intake.templates
+    last = matcher._contents.intake.read("n = 1 AND s = 'b'")[0]
+    source = matcher._contents.folding.state.parts[0].segment.source
     assert len(templates.used(source.template).items) == len(templates.items) - 1
     assert templates.used(source.template[:0]).items == []
     assert [t.packed for t in templates.used([last]).items] == [templates.items[last].packed]
@@ -153,8 +153,8 @@ def test_compiling_looks_at_its_own_templates_only() -> None:
 def test_contingent_conditions_need_no_notice(condition) -> None:
     """A template that is said to hold sometimes, whatever its constants, does."""
     matcher = Matcher()
-    template, _ = matcher._intake.read(canonical(condition))
-    if matcher._intake.templates.items[template].contingent:
+    template, _ = matcher._contents.intake.read(canonical(condition))
+    if matcher._contents.intake.templates.items[template].contingent:
         assert satisfiable(condition)
         assert not always_true(condition)
 

@@ -166,10 +166,10 @@ class Pair:
     def __init__(self, schema: Schema | None, semantics: Semantics, **settings: object) -> None:
         self.quick = Matcher(schema, semantics=semantics, lookups=st.LOOKUPS, **settings)
         self.slow = Matcher(schema, semantics=semantics, lookups=st.LOOKUPS, **settings)
-        self.slow._intake._by_shape = lambda selector: None
+        self.slow._contents.intake._by_shape = lambda selector: None
         self.by_shape = 0
-        self._read = self.quick._intake._by_shape
-        self.quick._intake._by_shape = self._counted
+        self._read = self.quick._contents.intake._by_shape
+        self.quick._contents.intake._by_shape = self._counted
 
     def _counted(self, selector: str) -> object:
         found = self._read(selector)
@@ -308,7 +308,11 @@ def test_selectors_of_thousands_of_predicates(semantics: Semantics) -> None:
     parts: list[str] = []
     while len(parts) < 3_000:
         part = f"({speller.sensible()})"
-        if "\0" not in part and "\ud800" not in part and pair.quick._intake._by_shape(part):
+        if (
+            "\0" not in part
+            and "\ud800" not in part
+            and pair.quick._contents.intake._by_shape(part)
+        ):
             parts.append(part)
     pair.by_shape = 0
     pieces = [" AND ".join(parts[i : i + 3]) for i in range(0, len(parts), 3)]

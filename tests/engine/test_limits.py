@@ -254,7 +254,7 @@ def test_large_conditions_are_added_and_agree_with_the_oracle(name: str) -> None
     assert megabytes < MEGABYTES
     rng = random.Random(name)
     messages = [case.message(rng) for _ in range(case.messages)]
-    condition = matcher._intake.condition(case.selector)
+    condition = matcher._contents.intake.condition(case.selector)
     wanted = [oracle.matches(condition, m) for m in messages]
     assert len(set(wanted)) == 2  # some match and some do not
     found = matcher.match_many(messages).to_pylist()
@@ -267,7 +267,7 @@ def agree(matcher: Matcher, selectors: list[str], messages: list[Message]) -> in
     """Compare with the oracle; how many matches there were."""
     wanted: list[list[int]] = [[] for _ in messages]
     for i, selector in enumerate(selectors):
-        condition: Condition = matcher._intake.condition(selector)
+        condition: Condition = matcher._contents.intake.condition(selector)
         for ids, message in zip(wanted, messages, strict=True):
             if oracle.matches(condition, message):
                 ids.append(i)

@@ -207,11 +207,13 @@ def bit(row, m: int) -> int:
 def test_any_sequence_of_changes(
     semantics: str, typed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Segments are small here and any value gives access, so that folds and clusters happen."""
+    """Segments are small here, few dead are put up with and any value gives access, so that folds,
+    renewals and clusters happen."""
     if semantics == "total" and not typed:
         pytest.skip("total semantics needs a schema")
     monkeypatch.setattr("tamis.engine.folding.SEALED", 3)
     monkeypatch.setattr("tamis.engine.folding._QUIET", 0.001)
+    monkeypatch.setattr("tamis.engine.contents.SURPLUS", 3)
     monkeypatch.setattr("tamis.engine.segment.MIN_POINTS", 3)
     machine = type("Machine", (Machine,), {"typed": typed, "semantics": semantics})
     few = settings(max_examples=settings().max_examples // 12, stateful_step_count=25)

@@ -239,7 +239,7 @@ class Model:
         assert found(view.matcher) == found(plain)
         subscribers = view.subscribers.array().to_pylist()
         for slot, id in enumerate(view.matcher.match_many([]).names.to_pylist()):
-            assert id not in wanted or slot != view.matcher._slots[id] or (
+            assert id not in wanted or slot != view.matcher._contents.slots[id] or (
                 subscribers[slot] == wanted[id][1]
             )  # fmt: skip
 

@@ -254,7 +254,7 @@ def test_very_long_values_in_a_matcher(text: str) -> None:
     selectors = ["s CONTAINS 'xx'", "s ENDS WITH 'ab'", "s LIKE '%é%é'", "s MATCHES 'b$'"]
     selectors += ["length(s) > 150000", "s < 'b'", "s WITHIN 'ab'", "lower(s) CONTAINS 'abab'"]
     matcher.add_many(enumerate(selectors))
-    intake = matcher._intake
+    intake = matcher._contents.intake
     conditions = [intake.condition(selector) for selector in selectors]
     expected = [
         i for i, c in enumerate(conditions) if oracle.matches(c, {"s": text}, schema=SCHEMA)

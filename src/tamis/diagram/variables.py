@@ -56,8 +56,9 @@ def order(
     """
     question_of, key_of, number = _distinct(asked, keys)
     question_of, key_of, number = _with_points(vocabulary, question_of, key_of, number)
-    terms, which = np.unique(question_of >> 8, return_inverse=True)
-    numbers = terms.tolist()
+    term = question_of >> 8  # ascending, as the questions are
+    fresh = np.diff(term, prepend=-1) != 0
+    numbers, which = term[fresh].tolist(), np.cumsum(fresh) - 1
     typed = np.array([vocabulary.terms.types[t] is not None for t in numbers], bool)[which]
     position = _positions(vocabulary, question_of, key_of, typed)
     group = _groups(vocabulary, numbers, which, (question_of >> 4) & 15, ahead)
@@ -123,11 +124,17 @@ def _positions(vocabulary: Vocabulary, asked: I4, keys: I8, typed: npt.NDArray[n
 
 def _ranks(vocabulary: Vocabulary, keys: I8) -> I8:
     """Pool numbers as ranks of their values in ascending order."""
-    used = np.unique(keys)
+    used = _sorted_distinct(keys)
     ordered = sorted(used.tolist(), key=vocabulary.pool.values.__getitem__)
     rank = np.empty(len(used), np.int64)
     rank[np.searchsorted(used, np.array(ordered, np.int64))] = np.arange(len(used))
     return rank[np.searchsorted(used, keys)]
+
+
+def _sorted_distinct(numbers: I8) -> I8:
+    """As np.unique, which holds Python's lock and takes ten times as long on many numbers."""
+    numbers = np.sort(numbers)
+    return numbers[np.diff(numbers, prepend=numbers[0] - 1) != 0] if len(numbers) else numbers
 
 
 def _groups(

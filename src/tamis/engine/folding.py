@@ -8,39 +8,23 @@ next fold.
 
 from __future__ import annotations
 
-import atexit
-import logging
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tamis.engine.background import ENDING, Background
 from tamis.engine.layout import I4, U1
 from tamis.engine.segment import Segment
 from tamis.engine.source import Source
 from tamis.engine.state import Fresh, State
 
-_log = logging.getLogger("tamis")
 SEALED = 32  # fresh subscriptions that take no more
 _CHARACTERS = 64  # that each of them may have on average: readers compile them in no time
 _LIKE = 4  # segments of one size class that are folded together
 _QUIET = 0.05  # seconds without a change after which small segments are folded into one
 
-_PATIENCE = 1.0  # seconds that the end of the process waits for a fold
-
 Compile = Callable[[Source], Segment]
-_backgrounds: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-ENDING = threading.Event()  # the process is about to end
-
-
-@atexit.register
-def _end() -> None:
-    """Let background threads come to an end before the interpreter does: one that is stopped
-    within a library in C++ would take the process down with it."""
-    ENDING.set()
-    for thread in list(_backgrounds):
-        thread.join(_PATIENCE)
 
 
 def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
@@ -64,9 +48,8 @@ class Folding:
         self.state = State()
         self.lock = threading.RLock()
         self._compile = compile
-        self._thread: threading.Thread | None = None
-        self._failure: Exception | None = None  # of the background, until somebody is told
-        self._told = False  # the log has it
+        failing = "folding failed: matching goes on, but slower"
+        self._background = Background(self._fold, failing)
 
     def append(self, source: Source, characters: int, *, instead_of: int = -1) -> None:
         """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
@@ -107,46 +90,24 @@ class Folding:
                 alive[i][at] = 0
         return State(self.state.segments, tuple(alive), fresh)
 
+    def diagrams(self) -> State:
+        """All subscriptions as diagrams."""
+        return self.state
+
     def settle(self) -> None:
         """Wait until the background thread has folded what it would fold.
 
-        Raises what it failed with, if it did; a further call tries again.
+        Raises what it failed with, if it did; a further call tries again. A failure changes no
+        answer: small segments stay small until the next change, or call.
         """
         with self.lock:
-            if self._told and self._failure is None:
+            if self._background.broken:
                 self._fold_later()
-        while (thread := self._thread) is not None and thread.is_alive():
-            thread.join()
-        with self.lock:
-            failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        self._background.wait()
 
     def _fold_later(self) -> None:
         if len(self.state.segments) > 1:
-            self._start(self._fold)
-
-    def _start(self, work: Callable[[], None]) -> None:
-        """Let the background do the work, if it is not at it already. The caller holds the lock."""
-        if self._thread is None:
-            name = f"tamis-{work.__name__.strip('_')}"
-            self._thread = threading.Thread(target=self._try, args=(work,), name=name, daemon=True)
-            self._thread.start()
-            _backgrounds.add(self._thread)
-
-    def _try(self, work: Callable[[], None]) -> None:
-        """A failure changes no answer: small segments stay small until the next change, or for
-        `settle`, which raises it. It is told once, however often it comes back."""
-        try:
-            work()
-        except Exception as error:
-            with self.lock:
-                self._thread, self._failure = None, error
-                told, self._told = self._told, True
-            if not told:
-                _log.warning("folding failed: matching goes on, but slower", exc_info=error)
-        else:
-            self._told = False
+            self._background.start()
 
     def _fold(self) -> None:
         """Fold while something is due, and when it is quiet. Compiling happens outside the lock."""
@@ -160,7 +121,7 @@ class Folding:
                         continue
                     chosen = small(state)
                     if not chosen:
-                        self._thread = None
+                        self._background.end()
                         return
             parts = [(state.segments[i].source.source(), state.alive[i]) for i in chosen]
             source = joined(parts)

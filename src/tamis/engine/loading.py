@@ -17,6 +17,7 @@ from tamis.engine.container import Arrays
 from tamis.engine.index import indexes
 from tamis.engine.integrity import demand
 from tamis.engine.layout import U1, Access, Clusters, Cubes, Requirements
+from tamis.engine.names import Names
 from tamis.engine.saving import SEGMENT, TYPES, empty, living, term_of
 from tamis.engine.segment import Segment, roots_by_need
 from tamis.engine.slots import Slots
@@ -95,13 +96,12 @@ def _fill(matcher: Matcher, arrays: Arrays) -> None:
     state = State(*loader.segments())
     alive = living(state)
     demand(bool((alive[1:] > alive[:-1]).all()), "a subscription occurs twice")
-    inside: Any = matcher  # these do what the matcher does with a list
-    inside._ids, inside._texts = Growing(ids), Growing(texts)
-    inside._slots = Slots(inside._ids, alive)
-    inside._known_names = ids.names()
-    inside._given = inside._ids if len(ids.whole) else None
-    inside._intake.vocabulary, inside._intake.templates = vocabulary, templates
-    inside._folding.state = state
+    inside: Any = matcher._contents  # these do what it does with a list
+    inside.ids, inside.texts = Growing(ids), Growing(texts)
+    inside.slots = Slots(inside.ids, alive)
+    inside.names = Names(inside.ids, ids.names(), mixed=len(ids.whole) > 0)
+    inside.intake.vocabulary, inside.intake.templates = vocabulary, templates
+    inside.folding.state = state
 
 
 def _loaded_constants(arrays: Arrays) -> Constants:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from tamis.engine.background import ENDING, Background
 from tamis.engine.batch import Messages, from_mappings, from_table
-from tamis.engine.folding import Folding
+from tamis.engine.contents import Contents
 from tamis.engine.ids import Id, check_id, twin
 from tamis.engine.implications import Implications, Statistics
 from tamis.engine.intake import Dialect, Intake
@@ -18,9 +20,6 @@ from tamis.engine.layout import I4, I8, U8
 from tamis.engine.matches import Matches
 from tamis.engine.notices import Notice, notice
 from tamis.engine.report import Report, report
-from tamis.engine.segment import Segment, compile_segment
-from tamis.engine.slots import Slots
-from tamis.engine.source import Source
 from tamis.engine.state import State
 from tamis.engine.threads import shared
 from tamis.errors import SelectorError, SnapshotError, SubscriptionError, TamisError
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 Engine = Literal["diagram", "implication"]
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
 _ROWS = 1 << 17  # messages that are matched in one piece
+_FEW = 64  # changes that a renewal makes up for while others wait
 _NO_SLOTS = np.empty(0, np.int32)
 
 
@@ -44,6 +44,8 @@ class Matcher:
     Safe to use from several threads: readers work on one immutable state and never wait, writers
     take turns.
     """
+
+    _renews = True  # where slots mean something to somebody else, they must stay what they are
 
     def __init__(
         self,
@@ -57,34 +59,37 @@ class Matcher:
     ) -> None:
         self.schema, self.semantics, self.dialect, self.limits = schema, semantics, dialect, limits
         self.lookups: Lookups = lookups or {}
-        self._intake = Intake(schema, semantics, dialect, limits, self.lookups)
-        self._ids: list[Id] = []
-        self._texts: list[str] = []
-        self._slots = Slots(self._ids)
-        self._folding = Folding(self._compile)
-        self.implications: Implications | None = None
         if engine not in get_args(Engine):
             raise TamisError(f"engine {engine!r}: choose one of {', '.join(get_args(Engine))}")
-        if engine == "implication":
-            vocabulary, templates = self._intake.vocabulary, self._intake.templates
-            self._folding = self.implications = Implications(vocabulary, templates)
-        self._known_names: pa.Array | None = None
-        self._given: Sequence[Id] | None = None  # the ids, where there are integers and strings
+        self._engine = engine
+        self._contents = self._empty()
+        failing = "renewing failed: matching goes on, in more memory than it needs"
+        self._renewal = Background(self._renew, failing)
+
+    def _empty(self) -> Contents:
+        intake = Intake(self.schema, self.semantics, self.dialect, self.limits, self.lookups)
+        return Contents(intake, graph=self._engine == "implication")
+
+    @property
+    def implications(self) -> Implications | None:
+        """The graph of a matcher with engine="implication"."""
+        folding = self._contents.folding
+        return folding if isinstance(folding, Implications) else None
 
     def __len__(self) -> int:
-        return len(self._slots)
+        return len(self._contents.slots)
 
     def __contains__(self, id: object) -> bool:
-        return id in self._slots
+        return id in self._contents.slots
 
     def __iter__(self) -> Iterator[Id]:
         """The ids, in the order of adding."""
-        return iter(list(self._slots))
+        return iter(list(self._contents.slots))
 
     @property
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that matching looks at."""
-        return self._attributes(self._folding.state)
+        return self._attributes(self._contents.folding.state)
 
     def _attributes(self, state: State) -> tuple[str, ...]:
         names = state.attributes
@@ -99,17 +104,19 @@ class Matcher:
 
         Says so where no message, or every message, can match it.
         """
-        with self._folding.lock:
+        with self._writing() as inside:
             self._refuse_taken(id, {})
-            template, keys = self._put(id, selector)
-        return notice(self._intake.vocabulary, self._intake.templates.items[template], keys)
+            template, keys = inside.put(id, selector)
+            intake = inside.intake
+        return notice(intake.vocabulary, intake.templates.items[template], keys)
 
     def replace(self, id: Id, selector: str) -> None:
         """Give the subscription another selector (or add it); it moves to the end of the order."""
         check_id(id)
-        with self._folding.lock:
+        with self._writing() as inside:
             self._refuse_twin(id, {})
-            self._put(id, selector)
+            inside.put(id, selector)
+            self._renew_later(inside)
 
     def add_many(
         self,
@@ -122,11 +129,11 @@ class Matcher:
         """
         ids: dict[Id, str] = {}
         templates, sizes, keys = array("i"), array("q"), array("q")
-        with self._folding.lock:
+        with self._writing() as inside:
             for id, selector in _pairs(subscriptions):
                 try:
                     self._refuse_taken(id, ids)
-                    template, own = self._intake.read(selector)
+                    template, own = inside.intake.read(selector)
                 except (SelectorError, SubscriptionError) as error:
                     if on_error is None:
                         raise
@@ -137,67 +144,65 @@ class Matcher:
                 sizes.append(len(own))
                 keys.extend(own)
             if ids:
-                self._append(list(ids), list(ids.values()), templates, sizes, keys)
+                inside.append(list(ids), list(ids.values()), templates, sizes, keys)
         return len(ids)
 
     def remove(self, id: Id) -> None:
         """End a subscription."""
-        with self._folding.lock:
-            if id not in self._slots:
+        with self._writing() as inside:
+            if id not in inside.slots:
                 raise SubscriptionError(f"there is no subscription {id!r}")
-            self._folding.remove(self._slots.pop(id))
+            inside.remove(id)
+            self._renew_later(inside)
 
     def settle(self) -> None:
         """Wait for the background: afterwards matching is as fast as it gets."""
-        self._folding.settle()
+        self._renewal.wait()
+        self._contents.folding.settle()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Contents]:
+        """The contents, while nobody else changes or renews them."""
+        while True:
+            inside = self._contents
+            with inside.lock:
+                if inside is self._contents:
+                    yield inside
+                    return
+
+    def _renew_later(self, inside: Contents) -> None:
+        if self._renews and inside.worn:
+            self._renewal.start()
+
+    def _renew(self) -> None:
+        """Write what is alive into new contents, whatever changes meanwhile, and let them take the
+        place of the old. Holds the lock only for the last few changes."""
+        old, new, known = self._contents, self._empty(), _NO_SLOTS
+        while not ENDING.is_set():
+            with old.lock:
+                now = old.slots.all()
+                if len(np.setxor1d(known, now, assume_unique=True)) <= _FEW:
+                    new.carry(old, known, now)
+                    self._renewal.end()
+                    self._contents = new
+                    return
+            new.carry(old, known, now)
+            known = now
 
     def _refuse_taken(self, id: Id, more: Mapping[Id, str]) -> None:
         check_id(id)
-        if id in self._slots or id in more:
+        if id in self._contents.slots or id in more:
             raise SubscriptionError(f"there is a subscription {id!r} already: remove or replace it")
         self._refuse_twin(id, more)
 
     def _refuse_twin(self, id: Id, more: Mapping[Id, str]) -> None:
         """1 and "1" would be one and the same in Arrow, where ids of both types are texts."""
         other = twin(id)
-        if other is not None and (other in self._slots or other in more):
+        if other is not None and (other in self._contents.slots or other in more):
             raise SubscriptionError(
                 f"there is a subscription {other!r}, and {id!r} would look the same in Arrow: "
                 "choose another id, or give all of one type"
             )
-
-    def _put(self, id: Id, selector: str) -> tuple[int, Sequence[int]]:
-        """Add one subscription, in place of the one of that id; its template and keys."""
-        template, keys = self._intake.read(selector)
-        sizes, old = array("q", [len(keys)]), self._slots.get(id)
-        self._append([id], [selector], array("i", [template]), sizes, keys, old)
-        return template, keys
-
-    def _append(
-        self,
-        ids: Sequence[Id],
-        texts: Sequence[str],
-        templates: Sequence[int],
-        sizes: Sequence[int],
-        keys: Sequence[int],
-        instead_of: int = -1,
-    ) -> None:
-        """Subscribe `ids`. Readers find the names of slots before the slots; should compiling
-        fail, no id is taken."""
-        first = len(self._ids)
-        self._ids.extend(ids)
-        self._texts.extend(texts)
-        offsets = np.zeros(len(ids) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
-        slots = np.arange(first, first + len(ids), dtype=np.int32)
-        source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
-        self._folding.append(source, sum(map(len, texts)), instead_of=instead_of)
-        if instead_of >= 0:
-            self._slots.pop(ids[0])  # it moves to the end
-        self._slots.add(ids, first)
-
-    def _compile(self, source: Source) -> Segment:
-        return compile_segment(self._intake.vocabulary, self._intake.templates, source)
 
     # --- snapshots -----------------------------------------------------------
 
@@ -231,20 +236,22 @@ class Matcher:
     def match(self, message: Mapping[str, object]) -> list[Id]:
         """The ids of the subscriptions that the message matches, in the order of adding."""
         find, lookups = self._finder(message), self.lookups
-        slots = self._folding.state.one(lambda term: value(term, find, lookups))
-        return [self._ids[s] for s in slots]
+        inside = self._contents
+        slots = inside.folding.state.one(lambda term: value(term, find, lookups))
+        return [inside.ids[s] for s in slots]
 
     def match_each(self, message: Mapping[str, object]) -> Iterator[Id]:
         """The same ids as they are decided, the first before the last is known.
 
         Only the implication graph decides one after the other; the diagram decides all at once.
         """
-        if self.implications is None:
+        inside = self._contents
+        if not isinstance(inside.folding, Implications):
             yield from self.match(message)
             return
-        find, lookups, state = self._finder(message), self.lookups, self.implications.state
-        for slot in state.each(lambda term: value(term, find, lookups)):
-            yield self._ids[slot]
+        find, lookups = self._finder(message), self.lookups
+        for slot in inside.folding.state.each(lambda term: value(term, find, lookups)):
+            yield inside.ids[slot]
 
     def statistics(self, message: Mapping[str, object]) -> Statistics:
         """What matching the message takes the implication graph."""
@@ -255,25 +262,25 @@ class Matcher:
 
     def match_many(self, messages: Sequence[Mapping[str, object]]) -> Matches:
         """Like `match_batch`, of Python mappings."""
+        inside = self._contents
         batch = from_mappings(messages, self.semantics, self.schema)
-        found = self._folding.state.matched(batch, self.lookups)
-        names = self._names()
-        return Matches(*found, names, self._given)
+        found = inside.folding.state.matched(batch, self.lookups)
+        return Matches(*found, inside.names.array(), inside.names.given)
 
     def match_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> Matches:
         """The ids that each row matches. `threads` share the rows."""
-        state = self._folding.state
+        inside = self._contents
+        state = inside.folding.state
 
         def work(part: slice) -> tuple[I8, I4]:
             return state.matched(self._columns(table, state, part), self.lookups)
 
         found = _joined(shared(work, _cut(table.num_rows, threads), threads))
-        names = self._names()
-        return Matches(*found, names, self._given)
+        return Matches(*found, inside.names.array(), inside.names.given)
 
     def count_batch(self, table: pa.Table | pa.RecordBatch, *, threads: int = 1) -> I8:
         """How many subscriptions each row matches, without naming them."""
-        state = self._folding.state
+        state = self._contents.folding.state
         counts = np.empty(table.num_rows, np.int64)
 
         def work(part: slice) -> None:
@@ -284,9 +291,10 @@ class Matcher:
 
     def bitmap_batch(self, table: pa.Table | pa.RecordBatch) -> tuple[list[Id], U8]:
         """The ids, and for each a row of bits: bit m % 64 of word m // 64 is row m of the table."""
-        state = self._folding.state
+        inside = self._contents
+        state = inside.folding.state
         slots, bits = state.bitmaps(self._columns(table, state), self.lookups)
-        return [self._ids[s] for s in slots.tolist()], bits
+        return [inside.ids[s] for s in slots.tolist()], bits
 
     def explain(self, id: Id, message: Mapping[str, object]) -> Explanation:
         """Why the subscription matches the message or not, predicate by predicate."""
@@ -294,8 +302,8 @@ class Matcher:
 
     def report(self) -> Report:
         """Subscriptions that match never, always, or the same as another. Takes a while on many."""
-        inside = self.implications
-        return report(inside.diagrams() if inside else self._folding.state, self._ids)
+        inside = self._contents
+        return report(inside.folding.diagrams(), inside.ids)
 
     def covers(self, a: Id, b: Id) -> bool:
         """Whether every message that `b` matches is matched by `a` too; False where in doubt."""
@@ -314,9 +322,11 @@ class Matcher:
         return finder(message, self.semantics, self.schema)
 
     def _condition(self, id: Id) -> Condition:
-        if id not in self._slots:
+        inside = self._contents
+        slot = inside.slots.get(id)
+        if slot < 0:
             raise SubscriptionError(f"there is no subscription {id!r}")
-        return self._intake.condition(self._texts[self._slots[id]])
+        return inside.intake.condition(inside.texts[slot])
 
     def _columns(
         self, table: pa.Table | pa.RecordBatch, state: State, rows: slice | None = None
@@ -325,22 +335,6 @@ class Matcher:
         if rows is not None:
             table, first = table.slice(rows.start, rows.stop - rows.start), rows.start
         return from_table(table, names, self.semantics, self.schema, first)
-
-    def _names(self) -> pa.Array:
-        """The ids of all slots; integers unless some id is a string."""
-        import pyarrow as pa
-
-        known, ids = self._known_names, self._ids
-        if known is None or len(known) != len(ids):
-            try:
-                known = pa.array(ids, pa.int64())
-            except (pa.ArrowInvalid, pa.ArrowTypeError):
-                texts = [str(i) for i in ids]
-                known = pa.array(texts, pa.string())
-                if any(text is not id for text, id in zip(texts, ids, strict=False)):
-                    self._given = ids  # integers among them
-            self._known_names = known
-        return known
 
 
 def _cut(rows: int, threads: int) -> list[slice]:

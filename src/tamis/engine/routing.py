@@ -272,6 +272,6 @@ def _split(
 
 def subscriptions_of(matcher: Matcher) -> tuple[list[Id], list[str]]:
     """Ids and selectors, in the order of adding."""
-    with matcher._folding.lock:
-        ids = list(matcher)
-        return ids, [matcher._texts[matcher._slots[id]] for id in ids]
+    with matcher._writing() as inside:
+        slots = inside.slots.all().tolist()
+        return [inside.ids[slot] for slot in slots], [inside.texts[slot] for slot in slots]

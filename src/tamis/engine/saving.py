@@ -24,6 +24,8 @@ from tamis.logic import Derived
 from tamis.schema import Attribute as Column
 
 if TYPE_CHECKING:
+    from tamis.engine.contents import Contents
+    from tamis.engine.intake import Intake
     from tamis.engine.matcher import Matcher
     from tamis.engine.table.settings import Settings
 
@@ -56,9 +58,9 @@ TYPES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A matcher at one moment. What only grows is taken with its length."""
+    """The contents of a matcher at one moment. What only grows is taken with its length."""
 
-    matcher: Matcher
+    contents: Contents
     state: State
     slots: int
     templates: int
@@ -67,13 +69,13 @@ class _Taken:
 
 
 def _taken(matcher: Matcher) -> _Taken:
-    with matcher._folding.lock:
-        intake, state = matcher._intake, matcher._folding.state
+    with matcher._writing() as inside:
+        intake, state = inside.intake, inside.folding.state
         state.parts  # noqa: B018 - whatever compiling adds to the constants is there to be counted
         return _Taken(
-            matcher,
+            inside,
             state,
-            len(matcher._ids),
+            len(inside.ids),
             len(intake.templates.items),
             len(intake.vocabulary.terms.terms),
             len(intake.vocabulary.pool.values),
@@ -130,7 +132,7 @@ def _column_said(column: Column) -> list[object]:
 
 
 def _terms(taken: _Taken) -> Arrays:
-    terms = taken.matcher._intake.vocabulary.terms.terms[: taken.terms]
+    terms = taken.contents.intake.vocabulary.terms.terms[: taken.terms]
     forms = [_form(term) for term in terms]
     texts = Texts.of(_text(term) for term in terms)
     for term, form, text in zip(terms, forms, texts, strict=True):
@@ -166,7 +168,7 @@ def term_of(text: str, form: int) -> Derived:
 
 
 def _constants(taken: _Taken) -> Arrays:
-    pool = taken.matcher._intake.vocabulary.pool
+    pool = taken.contents.intake.vocabulary.pool
     values = pool.values[: taken.values]
     found = Constants.of(list(zip(families(pool, taken.values), values, strict=True)))
     return {
@@ -182,7 +184,7 @@ def _constants(taken: _Taken) -> Arrays:
 
 
 def _templates(taken: _Taken) -> Arrays:
-    items = taken.matcher._intake.templates.items[: taken.templates]
+    items = taken.contents.intake.templates.items[: taken.templates]
     word_offsets = np.zeros(len(items) + 1, np.int64)
     np.cumsum([len(t.packed) // 4 for t in items], out=word_offsets[1:])
     required_offsets = np.zeros(len(items) + 1, np.int64)
@@ -197,10 +199,10 @@ def _templates(taken: _Taken) -> Arrays:
 
 def _subscriptions(taken: _Taken) -> Arrays:
     """Ids by slot, and the selectors of those that are alive."""
-    ids = Ids.of(list(islice(taken.matcher._ids, taken.slots)))
+    ids = Ids.of(list(islice(taken.contents.ids, taken.slots)))
     alive = np.zeros(taken.slots, bool)
     alive[living(taken.state)] = True
-    selectors = islice(taken.matcher._texts, taken.slots)
+    selectors = islice(taken.contents.texts, taken.slots)
     texts = Texts.of(
         text if lives else "" for text, lives in zip(selectors, alive.tolist(), strict=True)
     )
@@ -221,7 +223,7 @@ def living(state: State) -> I4:
 
 
 def _columns(taken: _Taken, segment: Segment, alive: U1) -> Arrays:
-    atoms = _atoms(taken.matcher, segment)
+    atoms = _atoms(taken.contents.intake, segment)
     source = segment.source
     template, literal = (a.astype(np.int32, copy=False) for a in (source.template, source.literal))
     own = (source.slot, template, literal, alive, atoms.question, atoms.key)
@@ -230,12 +232,12 @@ def _columns(taken: _Taken, segment: Segment, alive: U1) -> Arrays:
     return dict(zip(SEGMENT, (*own, *compiled, *links), strict=True))
 
 
-def _atoms(matcher: Matcher, segment: Segment) -> Atoms:
+def _atoms(intake: Intake, segment: Segment) -> Atoms:
     """The atoms that the segment was compiled from; its keys must follow from them again."""
     source = segment.source.source()
     asked = np.empty(len(source.keys), np.int32)
-    used = matcher._intake.templates.used(source.template)
+    used = intake.templates.used(source.template)
     kernels.literals(used.offsets, used.words, used.which, asked)
-    atoms, _ = order(matcher._intake.vocabulary, asked, source.keys)
+    atoms, _ = order(intake.vocabulary, asked, source.keys)
     assert np.array_equal(atoms.key, segment.source.keys)
     return atoms

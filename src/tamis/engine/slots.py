@@ -53,7 +53,7 @@ class Slots:
 
     def __iter__(self) -> Iterator[Id]:
         """The ids in the order of their slots."""
-        return map(self._ids.__getitem__, self._slots().tolist())
+        return map(self._ids.__getitem__, self.all().tolist())
 
     def __getitem__(self, id: Id) -> int:
         slot = self.get(id)
@@ -94,7 +94,7 @@ class Slots:
         self._count += len(ids)
         self._filled += len(ids)
 
-    def _slots(self) -> I4:
+    def all(self) -> I4:
         """All slots, ascending."""
         if self._given is not None:
             return self._given
@@ -109,7 +109,7 @@ class Slots:
 
     def _renew(self, more: int) -> None:
         """A table without removed ids, with room for more."""
-        slots = self._slots()
+        slots = self.all()
         ids = list(self._ids) if 2 * len(slots) > len(self._ids) else self._ids
         table = _empty(len(slots) + more)
         _enter(table, _hashes([ids[slot] for slot in slots.tolist()]), slots)

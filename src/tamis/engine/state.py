@@ -9,7 +9,6 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +30,7 @@ from tamis.engine.layout import (
     U8,
     Requirements,
 )
+from tamis.engine.lazy import lazy
 from tamis.engine.outputs import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
 from tamis.engine.plan import plan_of
 from tamis.engine.segment import Segment
@@ -69,7 +69,7 @@ class Fresh:
     characters: int  # of their selectors
     compile: Callable[[Source], Segment]
 
-    @cached_property
+    @lazy
     def segment(self) -> Segment:
         return self.compile(self.source)
 
@@ -90,13 +90,13 @@ class State:
     alive: tuple[U1, ...] = ()
     fresh: Fresh | None = None
 
-    @cached_property
+    @lazy
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that some subscription looks at."""
         terms = [index.term for part in self.parts for index in part.segment.index.terms]
         return tuple(dict.fromkeys(name for term in terms for name in attributes(term)))
 
-    @cached_property
+    @lazy
     def size(self) -> int:
         """How often one message can match at most: once per root or cube, whatever a snapshot
         holds."""
@@ -164,7 +164,7 @@ class State:
         order = np.argsort(found)
         return found[order], bits[order]
 
-    @cached_property
+    @lazy
     def parts(self) -> tuple[Part, ...]:
         both = zip(self.segments, self.alive, strict=True)
         parts = [Part(segment, alive, bool(alive.all())) for segment, alive in both]

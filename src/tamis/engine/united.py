@@ -50,7 +50,10 @@ class United:
     def match_batch(self, table: pa.Table | pa.RecordBatch) -> Matches:
         """The ids that each row matches, by number."""
         messages = self._messages(table)
-        found = [p.matcher._folding.state.matched(messages, p.matcher.lookups) for p in self._parts]
+        found = [
+            p.matcher._contents.folding.state.matched(messages, p.matcher.lookups)
+            for p in self._parts
+        ]
         offsets = sum((own for own, _ in found), np.zeros(len(messages) + 1, np.int64))
         out = np.empty(int(offsets[-1]), np.int32)
         cursor = offsets[:-1].copy()
@@ -66,7 +69,7 @@ class United:
         messages = self._messages(table)
         counts = np.zeros(len(messages), np.int64)
         for part in self._parts:
-            counts += part.matcher._folding.state.counts(messages, part.matcher.lookups)
+            counts += part.matcher._contents.folding.state.counts(messages, part.matcher.lookups)
         return counts
 
     def _messages(self, table: pa.Table | pa.RecordBatch) -> Messages:
@@ -77,7 +80,7 @@ def _names(parts: Sequence[Part], order: I8, *, texts: bool) -> pa.Array:
     import pyarrow as pa
 
     kind = pa.string() if texts else pa.int64()
-    names = [part.matcher._names().cast(kind) for part in parts]
+    names = [part.matcher._contents.names.array().cast(kind) for part in parts]
     if len(names) == 1:  # its numbers ascend
         return names[0]
     return pa.concat_arrays(names).take(pa.array(order)) if names else pa.array([], kind)

@@ -33,9 +33,9 @@ XYZ = Schema.of(x=int, y=int, z=int)
 def implication(schema=None, semantics="sql", lookups=None, **options) -> Matcher:
     """A matcher with some option of its graph set."""
     matcher = Matcher(schema, semantics=semantics, lookups=lookups, engine="implication")
-    intake = matcher._intake
+    intake = matcher._contents.intake
     inside = Implications(intake.vocabulary, intake.templates, **options)
-    matcher._folding = matcher.implications = inside
+    matcher._contents.folding, matcher._contents.lock = inside, inside.lock
     return matcher
 
 

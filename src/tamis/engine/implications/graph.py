@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from tamis.engine.implications.edges import Edges, no_edges
 from tamis.engine.implications.forest import Forest
 from tamis.engine.implications.rank import Memory, Questions, Rank, Starters
 from tamis.engine.layout import I4, I8, U1, U8, Block
+from tamis.engine.lazy import lazy
 from tamis.engine.outputs import sort_rows
 from tamis.engine.segment import Segment
 from tamis.engine.state import State
@@ -168,7 +169,7 @@ class GraphState(State):
     living: tuple[U1, ...] = ()
     signposts: bool = True
 
-    @cached_property
+    @lazy
     def beside(self) -> State:
         """The subscriptions that are too large for trees, as diagrams."""
         pairs = [
@@ -178,14 +179,14 @@ class GraphState(State):
         ]
         return State(tuple(s for s, _ in pairs), tuple(a for _, a in pairs))
 
-    @cached_property
+    @lazy
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes that some subscription looks at."""
         terms = [t.term for graph in self.graphs for t in graph.forest.index.terms]
         names = [name for term in terms for name in attributes(term)]
         return tuple(dict.fromkeys((*names, *self.beside.attributes)))
 
-    @cached_property
+    @lazy
     def size(self) -> int:
         """Subscriptions, dead ones included."""
         return sum(map(len, self.graphs))

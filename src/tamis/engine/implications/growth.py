@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tamis.diagram.questions import Vocabulary
-from tamis.engine.folding import ENDING, SEALED, Folding, joined, place
+from tamis.engine.background import ENDING
+from tamis.engine.folding import SEALED, Folding, joined, place
 from tamis.engine.implications.edges import EDGES, edges_of, find, nothing_found
 from tamis.engine.implications.forest import BUDGET, plant
 from tamis.engine.implications.graph import Graph, GraphState
@@ -112,9 +113,9 @@ class Implications(Folding):
     # --- the background --------------------------------------------------------
 
     def _fold_later(self) -> None:
-        self._start(self._grow)
+        self._background.start()
 
-    def _grow(self) -> None:
+    def _fold(self) -> None:
         with contextlib.suppress(OSError, AttributeError):  # where threads have priorities
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         while not ENDING.is_set():
@@ -126,7 +127,7 @@ class Implications(Folding):
                     continue
                 state = self.state
                 if not self._due(state):
-                    self._thread = None
+                    self._background.end()
                     return
             self._replant(state)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ import numpy as np
 
 from tamis.engine import container, integrity
 from tamis.engine.container import Arrays, Parts
-from tamis.engine.ids import Id
 from tamis.engine.integrity import demand
 from tamis.engine.layout import U1
 from tamis.engine.loading import matcher_of
@@ -76,6 +75,9 @@ class View:
     subscribers: Subscribers = field(default_factory=Subscribers)
     problems: Sequence[Problem] = ()
 
+    def __post_init__(self) -> None:
+        self.matcher._renews = False  # subscribers stand by slot
+
     @property
     def surplus(self) -> int:
         """How many more slots than twice the subscriptions there are: those of removed ones."""
@@ -85,8 +87,8 @@ class View:
         """The subscriptions: `id`, `selector` and `subscriber`, in the order of adding."""
         import pyarrow as pa
 
-        slots = living(self.matcher._folding.state)
-        texts = [self.matcher._texts[slot] for slot in slots.tolist()]
+        slots = living(self.matcher._contents.folding.state)
+        texts = [self.matcher._contents.texts[slot] for slot in slots.tolist()]
         ids = self.matcher.match_many([]).names.take(pa.array(slots))
         wanted = pa.int64() if self.ids == "int" else pa.string()
         columns = [ids.cast(wanted), texts, self.subscribers.array().take(pa.array(slots))]
@@ -101,21 +103,11 @@ class View:
         for id in net.gone:
             if id in self.matcher:
                 self.matcher.remove(id)
-        names = self.matcher._known_names
         self.matcher.add_many((id, selector) for id, (selector, _) in net.put.items())
-        if names is not None and len(names) and net.put:
-            self.matcher._known_names = _longer(names, net.put)
         self.subscribers.more.extend(subscriber for _, subscriber in net.put.values())
         self.problems = net.problems(self.problems)
         self.ids = net.ids or self.ids
         self.version = version
-
-
-def _longer(names: pa.Array, ids: Iterable[Id]) -> pa.Array:
-    """The names of a matcher's slots with those of new slots: making all anew takes long."""
-    import pyarrow as pa
-
-    return pa.concat_arrays([names, pa.array(ids, names.type)])
 
 
 def problem_rows(problems: Sequence[Problem]) -> pa.Table:
@@ -208,7 +200,7 @@ def save(view: View, path: Path) -> None:
 
 
 def _arrays(view: View) -> Iterator[tuple[str, Parts]]:
-    assert len(view.matcher._ids) == len(view.subscribers)
+    assert len(view.matcher._contents.ids) == len(view.subscribers)
     yield from arrays_of(view.matcher)
     said = {"version": view.version, "ids": view.ids, "problems": view.problems}
     yield "table_meta", [np.frombuffer(json.dumps(said).encode(), np.uint8)]
@@ -240,6 +232,6 @@ def _view(path: Path, arrays: Arrays, lookups: Lookups, version: int) -> View:
     integrity.texts(texts, "subscribers")
     known = arrays["subscriber_known"]
     matcher = matcher_of(path, arrays, lookups)
-    demand(len(texts) == len(known) == len(matcher._ids), "subscribers do not fit")
+    demand(len(texts) == len(known) == len(matcher._contents.ids), "subscribers do not fit")
     problems = [Problem(*row) for row in said["problems"]]
     return View(version, matcher, said["ids"], Subscribers(texts, known), problems)
