@@ -108,7 +108,7 @@ def test_what_has_a_place_in_the_signature_is_direct(form: str, others: int) -> 
     matcher = Matcher(SCHEMA, semantics="sql" if form == "flags" else "strict")
     matcher.add_many((i, f"key = 'k{i % 20}' {selector(rng, form, 1)[10:]}") for i in range(400))
     matcher.settle()
-    (segment,) = matcher._folding.state.segments
+    (segment,) = matcher._contents.folding.state.segments
     made = plan.plan_of(segment)
     assert (len(made.rows.row), len(made.access.clusters)) == (20 - others, others)
     assert made.alone == (others == 0)
@@ -124,7 +124,7 @@ def test_fields_that_do_not_fit_into_a_signature_are_left_to_others() -> None:
         for key in range(40)
         for i, name in enumerate(names)
     )
-    (segment,) = matcher._folding.state.segments
+    (segment,) = matcher._contents.folding.state.segments
     made = plan.plan_of(segment)
     assert 0 < len(made.shifts) < 14
     assert len(made.access.clusters) == 40
