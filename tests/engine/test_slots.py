@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as hst
 
-from tamis.engine.slots import Slots
+from tamis.engine.slots import _MIX, Slots
 from tamis.schema import INT_MAX, INT_MIN
 
 IDS = hst.one_of(
@@ -33,7 +33,7 @@ def test_slots_agree_with_a_dict(steps: list):
         slots.add(fresh, len(ids) - len(fresh))
     assert list(slots) == list(known)
     assert len(slots) == len(known)
-    for id in {*ids, 5, "x", ""}:
+    for id in {*ids, 5, "x", "", 2.5, *(str(id) for id in ids)}:
         assert slots.get(id) == known.get(id, -1)
         assert (id in slots) == (id in known)
 
@@ -48,14 +48,16 @@ def test_slots_that_are_given_are_hashed_when_they_are_asked_for():
     assert list(slots) == ids[::3]
 
 
-def test_ids_that_share_their_lower_bits_stay_apart():
-    """Hashes of integers are the integers: unmixed, all of these would meet in one cell."""
-    ids = [n << 40 for n in range(20_000)]
+@pytest.mark.parametrize(
+    "step", [1, 1 << 40, pow(_MIX, -1, 1 << 64)], ids=["all", "high bits", "inverse of the mix"]
+)
+def test_integers_of_any_pattern_stay_apart(step: int):
+    """Hashes of integers are the integers: unmixed, they would meet in few cells."""
+    ids = [(n * step + INT_MAX + 1) % (1 << 64) + INT_MIN for n in range(20_000)]
     slots = Slots(ids)
     slots.add(ids, 0)
-    cells = np.frombuffer(slots._table.cells, np.int32)
-    runs = np.diff(np.flatnonzero(cells < 0))
-    assert runs.max() < 1000
+    runs = np.diff(np.flatnonzero(np.frombuffer(slots._table.marks, np.uint8) == 0))
+    assert runs.max() < 200
     assert all(slots[id] == at for at, id in enumerate(ids))
 
 
