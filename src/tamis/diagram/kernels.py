@@ -187,6 +187,10 @@ def combine(nodes, op, f, g, atoms):
 @njit(cache=True, nogil=True)
 def combine_all(nodes, op, operands, atoms):
     """Fold operands, those that test late variables first: each step then adds on top."""
+    if operands.size == 2:
+        f, g = operands
+        late = nodes.test[f] >= nodes.test[g]
+        return combine(nodes, op, g if late else f, f if late else g, atoms)
     order = np.argsort(-nodes.test[operands])
     result = np.int32(1 - op)
     for i in order:

@@ -14,6 +14,7 @@ from tamis.diagram.kernels import (
     build_plain,
     decided,
     live,
+    node,
     restrict,
 )
 from tamis.engine.layout import EVENT, FLAG, GROUP, HOIST, NEED, NODE, ROOT, THRESHOLD
@@ -104,8 +105,12 @@ def _scratch(nodes, words, stretch):
 
 
 @njit(cache=True, nogil=True)
-def _roots(nodes, variables, offsets, words, members, access, budget, roots):
-    """Build the conditions of one cluster; False where there was no room."""
+def _roots(nodes, apart, variables, offsets, words, members, access, budget, roots):
+    """Build the conditions of one cluster; False where there was no room.
+
+    Each is built in `apart`, which is small and stays in the nearest cache, and only what is left
+    of it goes into `nodes`.
+    """
     atoms = variables.group.size
     for i in range(members.size):
         s = members[i]
@@ -114,11 +119,37 @@ def _roots(nodes, variables, offsets, words, members, access, budget, roots):
             reduced = np.empty_like(program)
             assume(program, variables, access, reduced)
             program = reduced
-        n = _root(nodes, variables, program, atoms, budget)
+        small = _scratch(apart, program.size, 1)
+        n = _root(small, variables, program, atoms, budget)
+        if n >= 0 and small.count[1] == 0:
+            n = _copied(small, n, nodes)
+        else:
+            n = _root(nodes, variables, program, atoms, budget)
         if n < 0:
             return False
         roots[i] = n
     return True
+
+
+@njit(cache=True, nogil=True)
+def _copied(small, root, nodes):
+    """The same condition in `nodes`: its node, or FULL. Without strata."""
+    if root <= 1:
+        return root
+    there = small.memo  # no longer needed
+    there[: root + 1] = -1
+    there[0], there[1], there[root] = 0, 1, 2
+    for n in range(root, 1, -1):
+        if there[n] == 2:
+            for child in (small.low[n], small.high[n]):
+                if child > 1:
+                    there[child] = 2
+    for n in range(2, root + 1):
+        if there[n] == 2:
+            there[n] = node(nodes, small.test[n], there[small.low[n]], there[small.high[n]])
+            if there[n] < 0:
+                return np.int32(FULL)
+    return there[root]
 
 
 @njit(cache=True, nogil=True)
@@ -297,10 +328,13 @@ def _room(at, count, members, parts, out):
 
 
 @njit(cache=True, nogil=True)
-def clusters(nodes, variables, asked, programs, pairs, needs, starts, first, out, budget, stretch):
+def clusters(
+    nodes, apart, variables, asked, programs, pairs, needs, starts, first, out, budget, stretch
+):
     """Compile clusters first, first + 1, ... into `out`, and return how many are done.
 
-    Where `out` has no room for cluster c it returns c, where `nodes` has none, -c - 1.
+    Where `out` has no room for cluster c it returns c, where `nodes` has none, -c - 1. `apart` are
+    nodes too: room for one condition.
     asked: (question, key, place in the messages: column or event) of each variable. programs:
     (offsets, words). pairs: (offsets, subscription, access variable of each cluster). needs:
     requirement of each subscription.
@@ -322,7 +356,9 @@ def clusters(nodes, variables, asked, programs, pairs, needs, starts, first, out
             total += offsets[s + 1] - offsets[s]
         small = _scratch(nodes, total, stretch)
         roots = np.empty(members.size, np.int32)
-        if not _roots(small, variables, offsets, words, members, pair_access[c], budget, roots):
+        if not _roots(
+            small, apart, variables, offsets, words, members, pair_access[c], budget, roots
+        ):
             return -c - 1
         mark = live(small, atoms, roots)
         count = _used(small, mark, atoms, place, used)

@@ -34,6 +34,7 @@ from tamis.engine.source import Kept, Source, kept
 from tamis.engine.templates import Choice, Template, Templates, Used
 from tamis.logic import Kind
 
+_APART = 1024  # nodes of a condition that is built by itself
 MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access
 
 
@@ -276,11 +277,12 @@ def _compile(
     room = max(1024, words + words // 2)
     out = _empty(starts, room, len(pairs[1]))
     largest = max(1024, 2 * words if count == 1 else 2 * _largest(programs[0], pairs))
-    nodes = allocate(largest)
+    nodes, apart = allocate(largest), allocate(_APART)
     done, stretch = 0, 1
     while True:
         done = kernels.clusters(
             nodes,
+            apart,
             atoms.variables,
             asked,
             programs,
