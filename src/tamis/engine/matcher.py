@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 Engine = Literal["diagram", "implication"]
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
-_ROWS = 1 << 17  # messages that are matched in one piece
+_ROWS = 1 << 16  # messages that are matched in one piece
 _FEW = 64  # changes that a renewal makes up for while others wait
 _NO_SLOTS = np.empty(0, np.int32)
 
