@@ -31,7 +31,7 @@ def cpu_seconds(work: Callable[[], object], repeat: int = 3) -> float:
     return _median(work, repeat, time.process_time)
 
 
-def wall_by_turns(works: Sequence[Callable[[], object]], repeat: int = 15) -> list[float]:
+def wall_by_turns(works: Sequence[Callable[[], object]], repeat: int = 9) -> list[float]:
     """The median time of each on the wall. They take turns: a slow moment of the machine is one for
     all of them."""
     taken: list[list[float]] = [[] for _ in works]

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from bench import diagrams, peers, progress
-from bench.measure import cpu_seconds, timed
+from bench.measure import cpu_seconds, timed, wall_by_turns
 from bench.report import Chart, Goal, Result, Table, verdicts
 from bench.workloads import icse
 from tamis import Matcher
@@ -65,12 +65,14 @@ def _goals(
     total: Table,
     strict: Table,
     pairs: Table,
+    threads: Table,
     building: Table,
 ) -> list[Goal]:
     n = max(means)
     faster: dict[Any, Any] = {row[0]: row[2] for row in total.rows}
     built: Any = building.rows[0][1]
     made: Any = pairs.rows[0][2]
+    shared: Any = threads.rows[0][2]
     share = means[n][1] / means[n][-2]
     goals = [
         Goal(f"{n:,} queries: sweep / EvalBDD", 200, 1_000, faster["EvalBDD, compiled"], "x"),
@@ -78,6 +80,7 @@ def _goals(
         Goal(f"{n:,} queries: sweep / compile and eval", 1, None, faster["compile and eval"], "x"),
         Goal("(message, id) pairs per CPU-second", 50e6, 200e6, made),
         Goal("cost of a message, density 15.4 % / 100 %", 1 / 5, 1 / 10, share, at_most=True),
+        Goal(f"{n:,} queries: 2 threads against 1", 1.7, 1.95, shared, "x"),
         Goal(f"{n:,} queries from text: build", 8, 3, built, " s", at_most=True),
     ]
     for size, factor in ((row[0], row[3]) for row in nodes.rows[:: max(1, len(nodes.rows) - 1)]):
@@ -164,14 +167,15 @@ def _chart(means: dict[int, list[float]]) -> Chart:
 def _ratios(n: int, s: Scale) -> list[Table]:
     """The largest set: the sweep, and others on the same work."""
     texts = icse.queries(n)
-    conditions = [parse(text) for text in texts]
-    table = icse.messages(s.messages)
     built: list[Matcher] = []
     build = timed(lambda: built.append(_matcher(texts, "total")))
+    conditions = [parse(text) for text in texts]
+    table = icse.messages(s.messages)
     return [
         _total(conditions, table, s, built[0]),
         _strict(texts, conditions, s),
         _pairs(built[0], table),
+        _threads(built[0], table),
         _building(n, build),
     ]
 
@@ -235,6 +239,14 @@ def _one_by_one(
 def _building(n: int, seconds: float) -> Table:
     rows = [(f"{n:,}", seconds, 1e6 * seconds / n)]
     return Table("Build from text", ("queries", "CPU seconds", "microseconds per query"), rows)
+
+
+def _threads(matcher: Matcher, table: pa.Table) -> Table:
+    works = [lambda t=t: matcher.count_batch(table, threads=t) for t in (1, 2)]
+    one, two = (len(table) / seconds for seconds in wall_by_turns(works, 5))
+    columns = ("1 thread", "2 threads", "ratio")
+    note = "Messages per second on the wall, counts only, total semantics."
+    return Table("Threads", columns, [(one, two, two / one)], note)
 
 
 def _pairs(matcher: Matcher, table: pa.Table) -> Table:

@@ -191,7 +191,7 @@ def _single(matcher: Matcher, case: Case, s: Scale) -> Row:
 
 
 def _threads(n: int, matcher: Matcher, messages: pa.Table) -> Row:
-    messages = pa.concat_tables([messages] * 4)  # long enough for two threads to get going
+    messages = pa.concat_tables([messages] * 16)  # so many that beginning and end weigh little
     works = [lambda t=t: matcher.count_batch(messages, threads=t) for t in (1, 2)]
     one, two = (len(messages) / seconds for seconds in wall_by_turns(works))
     return [f"{n:,}", one, two, two / one]
