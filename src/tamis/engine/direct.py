@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from tamis.engine.narrow import SEARCHED, reach
 from tamis.engine.outputs import BIT_AT, BITMAP, BITS, COUNT, FILL, KEEP
 from tamis.engine.plan import (
     ASKED,
@@ -21,8 +22,6 @@ from tamis.engine.plan import (
 from tamis.engine.plan import COUNT as CUBES
 from tamis.engine.vector import agree8, at_most8
 
-_SEARCHED = 64  # cubes from which on a search for those that can match pays
-
 
 @njit(cache=True, nogil=True)
 def sign_values(code, shift, signature):
@@ -35,17 +34,6 @@ def sign_values(code, shift, signature):
 def sign_flags(flags, bit, place, signature):
     for m in range(flags.size):
         signature[m] |= np.int64((flags[m] & bit) != 0) << place
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _reach(bound, first, count, key):
-    """How many of the ascending bounds are <= key."""
-    low, size = first, count
-    while size > 1:
-        half = size >> 1
-        low += half if bound[low + half - 1] <= key else 0
-        size -= half
-    return low - first + (1 if bound[low] <= key else 0)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -103,13 +91,13 @@ def run_direct(rows, begin, code, order, keys, signature, first, alive, slots, o
                 continue
             at, its_mask = np.int64(row[r, FIRST]), np.int64(row[r, MASK])
             low, last = np.int64(0), n
-            sought = n >= _SEARCHED and tests == 0 and masked != 0
+            sought = n >= SEARCHED and tests == 0 and masked != 0
             if sought:
                 low = _from(mask, its_mask + n, n, must, bits & must)
             for t in range(tests):
                 key[t] = keys[shape[s, KEYS + 2 * t], m] ^ shape[s, KEYS + 2 * t + 1]
-            if n >= _SEARCHED and tests > 0:
-                last = _reach(bound, at, n, key[0])
+            if n >= SEARCHED and tests > 0:
+                last = reach(bound, at, n, key[0])
             for b in range(low, last, 8):
                 if sought and mask[its_mask + n + b] & must > bits & must:
                     break

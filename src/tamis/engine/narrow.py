@@ -9,7 +9,7 @@ from tamis.engine.layout import BIT, BOUND, CUBE, EVENT, FLAG, MUST, NEED, TEST,
 from tamis.engine.outputs import BIT_AT, BITMAP, BITS, COUNT, FILL, KEEP
 from tamis.engine.vector import agree8, at_most8
 
-_SEARCHED = 64  # cubes from which on a search for the last one that can match pays
+SEARCHED = 64  # cubes from which on a search for the last one that can match pays
 
 
 @njit(cache=True, nogil=True)
@@ -51,7 +51,7 @@ def _fired(clusters, c, bit, block, m):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _reach(bound, first, count, key):
+def reach(bound, first, count, key):
     """How many of the ascending bounds are <= key."""
     low, size = first, count
     while size > 1:
@@ -155,8 +155,8 @@ def run_cubes(clusters, cubes, requirements, block, work, first, alive, slots, o
                 column = cubes.test[test + t]
                 key[t] = keys[column, m] if column >= 0 else ~keys[~column, m]
             last = n
-            if n >= _SEARCHED and tests > 0:
-                last = _reach(bound, at, n, key[0])
+            if n >= SEARCHED and tests > 0:
+                last = reach(bound, at, n, key[0])
             for b in range(0, last, 8):
                 found = np.int64(255) if last - b >= 8 else (np.int64(1) << (last - b)) - 1
                 for t in range(tests):
