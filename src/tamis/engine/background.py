@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Callable
 
 _log = logging.getLogger("tamis")
-_PATIENCE = 1.0  # seconds that the end of the process waits for a thread
+_PATIENCE = 1.0  # seconds that the end of the process waits for all threads
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 ENDING = threading.Event()  # the process is about to end
 
@@ -19,8 +20,9 @@ def _end() -> None:
     """Let background threads come to an end before the interpreter does: one that is stopped
     within a library in C++ would take the process down with it."""
     ENDING.set()
+    latest = time.monotonic() + _PATIENCE
     for thread in list(_threads):
-        thread.join(_PATIENCE)
+        thread.join(max(0.0, latest - time.monotonic()))
 
 
 class Background:
