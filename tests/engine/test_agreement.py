@@ -12,8 +12,8 @@ import pytest
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError
-from tamis.engine import state
 from tamis.engine.layout import ROOT
+from tamis.engine.live import state
 from tamis.language import canonical, parse, tree
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.table import to_batch

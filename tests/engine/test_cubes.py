@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tamis import Matcher, Schema
+from tamis.engine.compile.segment import Segment
 from tamis.engine.layout import EVENT, FLAG, GROUP, HOIST, NEED, NODE, ROOT, THRESHOLD
-from tamis.engine.segment import Segment
 
 SCHEMA = Schema.of(symbol=str, price=float, volume=int, kind=str)
 

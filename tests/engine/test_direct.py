@@ -9,7 +9,8 @@ import pytest
 
 import oracle
 from tamis import Matcher
-from tamis.engine import plan, state
+from tamis.engine.compile import direct_rows as plan
+from tamis.engine.live import state
 from tamis.language import parse
 from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
@@ -109,9 +110,9 @@ def test_what_has_a_place_in_the_signature_is_direct(form: str, others: int) -> 
     matcher.add_many((i, f"key = 'k{i % 20}' {selector(rng, form, 1)[10:]}") for i in range(400))
     matcher.settle()
     (segment,) = matcher._contents.folding.state.segments
-    made = plan.plan_of(segment)
+    made = plan.plan_of(segment, frozenset())
     assert (len(made.rows.row), len(made.access.clusters)) == (20 - others, others)
-    assert made.alone == (others == 0)
+    assert made.listed == (others > 0)
 
 
 def test_fields_that_do_not_fit_into_a_signature_are_left_to_others() -> None:
@@ -125,9 +126,46 @@ def test_fields_that_do_not_fit_into_a_signature_are_left_to_others() -> None:
         for i, name in enumerate(names)
     )
     (segment,) = matcher._contents.folding.state.segments
-    made = plan.plan_of(segment)
+    made = plan.plan_of(segment, frozenset())
     assert 0 < len(made.shifts) < 14
     assert len(made.access.clusters) == 40
     messages = [{"key": f"k{m % 50}", **dict.fromkeys(names, m % 16)} for m in range(200)]
     batch, _ = to_batch(messages, schema, list(schema), from_value)
     assert matcher.match_batch(batch).to_pylist() == [matcher.match(m) for m in messages]
+
+
+@pytest.mark.parametrize("semantics", ["sql", "strict", "default"])
+def test_more_attributes_than_a_signature_has_bits(semantics: str, monkeypatch) -> None:
+    """What must be defined beside the value that leads there is asked column by column."""
+    monkeypatch.setattr("tamis.engine.compile.access.MIN_POINTS", 3)
+    rng = random.Random(3)
+    names = {f"k{i}": str for i in range(40)} | {f"p{i}": float for i in range(40)}
+    schema = Schema.of(names)
+    forms = ("p{i} < {n}", "p{i} > {n}", "p{i} < {n} AND p{j} >= {m}", "NOT p{i} < {n}", "TRUE")
+    texts = [
+        f"k{rng.randrange(40)} = 'v{rng.randrange(20)}' AND "
+        + rng.choice(forms).format(
+            i=rng.randrange(40), j=rng.randrange(40), n=rng.randrange(9), m=rng.randrange(9)
+        )
+        for _ in range(600)
+    ]
+    matcher = Matcher(schema, semantics=semantics)
+    matcher.add_many(enumerate(texts))
+    matcher.settle()
+    messages = [
+        {
+            name: f"v{rng.randrange(20)}" if kind is str else float(rng.randrange(9))
+            for name, kind in names.items()
+            if rng.random() < 0.8
+        }
+        for _ in range(120)
+    ]
+    conditions = [parse(text) for text in texts]
+    expected = [
+        [i for i, c in enumerate(conditions) if oracle.matches(c, m, semantics, schema)]
+        for m in messages
+    ]
+    assert matcher.match_many(messages).to_pylist() == expected
+    assert [matcher.match(m) for m in messages] == expected
+    rows = matcher._contents.folding.state.parts[0].segment.plans[0].rows
+    assert rows.shape[:, plan.NEEDS].any()

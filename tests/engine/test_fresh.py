@@ -12,11 +12,11 @@ from tests import strategies
 
 from tamis import Matcher, Schema
 from tamis.diagram.questions import Pool
-from tamis.diagram.reasoning import always_true, satisfiable
-from tamis.engine.folding import SEALED
-from tamis.engine.source import Source
-from tamis.engine.templates import Templates
+from tamis.engine.compile.programs import Source
+from tamis.engine.intake.templates import Templates
+from tamis.engine.live.merging import SEALED
 from tamis.language import canonical, parse
+from tamis.reasoning.covers import always_true, satisfiable
 
 SCHEMA = Schema.of({"n": int, "s": str})
 MESSAGE = {"n": 5, "s": "b"}
@@ -54,7 +54,7 @@ def test_a_long_selector_is_compiled_by_its_writer() -> None:
     matcher = Matcher(SCHEMA)
     compiled = Counting(matcher)
     matcher.add("short", "n = 5")
-    matcher.add("long", "s IN (" + ", ".join(f"'{i:08}'" for i in range(1_000)) + ") OR n = 5")
+    matcher.add("long", "s IN (" + ", ".join(f"'{i:08}'" for i in range(3_000)) + ") OR n = 5")
     assert compiled.sizes == [1]
     assert matcher.match(MESSAGE) == ["short", "long"]
     ids, _ = matcher.bitmap_batch(pa.table({"n": [5], "s": ["b"]}))

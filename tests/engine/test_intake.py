@@ -87,6 +87,21 @@ VALUES = {
 VALUES |= {"j": VALUES["i"], "e": VALUES["d"], "z": VALUES["s"], "to.name": VALUES["s"]}
 
 
+# Pieces that sit near the borders of what the regex cuts out.
+PIECES = (
+    "a = 1", "a<>-5", "b.c >= .5", "lower(a) = 'x'", "UPPER ( a )LIKE 'x%'", "a NOT LIKE 'y'",
+    "a==1.", "a IN (1, -2,'x')", "a not in('x')", "a BETWEEN 1 AND 2", "a NOT BETWEEN 'x' AND -1",
+    "a!=1e3", "a STARTS WITH 'x'", "a ENDS  WITH 'y'", "a contains 'b = 5'", "a = 'it''s'",
+    'a = "b"', "TRUE", " AND ", " OR ", "NOT ", "AND", "OR", "NOT", "(", ")", "[", "]", " ", "&",
+    "|", "!", "∧", "¬", "x", "5", ".", "'", '"', "`", "+ 1", "- 1", "= TRUE", "ESCAPE '!'",
+    "NOT = 5", "lower", "é", "a = 5x", "and = 1", "lower(in) = 1", "a = 9223372036854775808",
+    "a = -9223372036854775808", "a LIKE 5", "\n", "CONTAINS 5", "a CONTAINS5", "a = 1e999",
+    "\u00a0", "STARTS WITH = 1", "a LI\u212aE 'x'", ", ", "f",
+    "a = 035", "a = 1e-400", "a = -0.0", "a > 'x'", "a = 5L", "\v", "JMSType = 'x'", "a IN ('x')",
+    "JMSReplyTo = 1", "a BETWEEN 'x' AND 'y'", "a = --5", "a < -.5", "\x01", "a BETWEEN 09 AND 1",
+)  # fmt: skip
+
+
 class Speller:
     """Writes selectors as no printer would."""
 
@@ -320,3 +335,16 @@ def test_selectors_of_thousands_of_predicates(semantics: Semantics) -> None:
     texts += [" AND ".join(f"(NOT {p})" for p in parts[:300]), " OR ".join(parts)]
     assert pair.add(texts) == pair.by_shape == len(texts)
     pair.compare(texts, messages_of(rng, SCHEMA, False))
+
+
+@pytest.mark.parametrize("dialect", ["tamis", "jms"])
+def test_pieces_near_the_borders_of_what_is_cut_out(dialect: str) -> None:
+    rng = random.Random(7)
+    pair = Pair(None, "sql", dialect=dialect)
+    texts = ["".join(rng.choices(PIECES, k=rng.randint(1, 9))) for _ in range(10_000)]
+    texts += [f"NOT ({piece}) AND\tx = 1" for piece in PIECES]
+    good = pair.add(texts)
+    assert 100 < pair.by_shape <= good
+    pieces = (0, 1, -5, 5, 0.5, "x", "xy", "it's", "b", None, True, 2**63 - 1, -(2**63))
+    messages = [{n: rng.choice(pieces) for n in ("a", "x", "JMSType")} for _ in range(50)]
+    pair.compare(texts, messages)

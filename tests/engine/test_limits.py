@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +10,12 @@ from dataclasses import dataclass
 import pytest
 
 import oracle
+from bounded import bounded
 from tamis import Matcher, SelectorError
 from tamis.language import Limits
 from tamis.language.tree import Condition
 
 LIMITS = Limits(length=1_000_000, depth=3_000)
-SECONDS = 5.0  # of one add: far more than it takes, even on a busy machine
 MEGABYTES = 10.0
 Message = dict[str, object]
 MakeMessage = Callable[[random.Random], Message]
@@ -224,12 +223,12 @@ def _compiled_kernels() -> None:
     matcher.match_many([case.message(random.Random(0)) for case in CASES.values()] * 5)
 
 
-def added(case: Case) -> tuple[Matcher, float]:
+def added(case: Case) -> Matcher:
     matcher = Matcher(limits=LIMITS)
     matcher.add("before", "n = 1")
-    start = time.perf_counter()
-    matcher.add("it", case.selector)
-    return matcher, time.perf_counter() - start
+    with bounded():
+        matcher.add("it", case.selector)
+    return matcher
 
 
 def peak(case: Case) -> float:
@@ -247,11 +246,8 @@ def peak(case: Case) -> float:
 @pytest.mark.parametrize("name", CASES)
 def test_large_conditions_are_added_and_agree_with_the_oracle(name: str) -> None:
     case = CASES[name]
-    matcher, seconds = added(case)
-    megabytes = peak(case)
-    print(f"{name}: {seconds * 1e3:.1f} ms, {megabytes:.1f} MB")
-    assert seconds < SECONDS
-    assert megabytes < MEGABYTES
+    matcher = added(case)
+    assert peak(case) < MEGABYTES
     rng = random.Random(name)
     messages = [case.message(rng) for _ in range(case.messages)]
     condition = matcher._contents.intake.condition(case.selector)
@@ -280,13 +276,10 @@ def test_five_thousand_regexes_in_one_matcher() -> None:
     rng = random.Random(5)
     selectors = [rf"s MATCHES '(?i)k{i}[0-9]*\.(dll|exe)$|^{words(rng, 3)}'" for i in range(5_000)]
     matcher = Matcher()
-    start = time.perf_counter()
-    matcher.add_many(enumerate(selectors))
-    seconds = time.perf_counter() - start
+    with bounded():
+        matcher.add_many(enumerate(selectors))
     messages: list[Message] = [{"s": f"K{rng.randrange(5_000)}7.exe"} for _ in range(7)]
     messages += [{"s": words(rng, 9)} for _ in range(5)]
-    print(f"5,000 regexes: {seconds:.2f} s")
-    assert seconds < 4 * SECONDS
     assert agree(matcher, selectors, messages) >= 7
 
 
@@ -297,13 +290,10 @@ def test_a_thousand_substrings_in_a_thousand_subscriptions() -> None:
         for _ in range(1_000)
     ]
     matcher = Matcher()
-    start = time.perf_counter()
-    matcher.add_many(enumerate(selectors[:800]))
-    for i, selector in enumerate(selectors[800:], 800):
-        matcher.add(i, selector)
-    seconds = time.perf_counter() - start
-    print(f"1,000 CONTAINS, 200 of them one by one: {seconds:.2f} s")
-    assert seconds < SECONDS
+    with bounded():
+        matcher.add_many(enumerate(selectors[:800]))
+        for i, selector in enumerate(selectors[800:], 800):
+            matcher.add(i, selector)
     messages: list[Message] = [{"s": words(rng, 50).upper()} for _ in range(25)]
     assert agree(matcher, selectors, messages) > 100
 
@@ -339,7 +329,6 @@ def test_a_raised_depth_ends_in_an_error_not_in_a_crash() -> None:
     assert len(matcher) == 0
 
 
-SHORT = 1.0  # seconds of one match: 100 times what it takes
 HOSTILE_LIKES = {
     "%x": ("%x" * 10_000, "x" * 20_000, "x" * 9_999 + "y" * 10_000),
     "%x_": ("%x_" * 10_000, "xy" * 10_000, "xy" * 9_999),
@@ -361,11 +350,10 @@ def test_like_is_quick_whatever_the_pattern(name: str, operator: str) -> None:
     messages: list[Message] = [{"s": like}, {"s": unlike}]
     matcher.add("it", selector)
     wanted = [["it"], []] if operator != "NOT LIKE" else [[], ["it"]]
-    start = time.perf_counter()
-    assert [matcher.match(m) for m in messages] == wanted
-    assert matcher.match_many(messages).to_pylist() == wanted
-    assert [matcher.explain("it", m).matches for m in messages] == [bool(ids) for ids in wanted]
-    assert time.perf_counter() - start < 6 * SHORT
+    with bounded():
+        assert [matcher.match(m) for m in messages] == wanted
+        assert matcher.match_many(messages).to_pylist() == wanted
+        assert [matcher.explain("it", m).matches for m in messages] == [bool(ids) for ids in wanted]
 
 
 @pytest.mark.parametrize("operator", ["LIKE", "ILIKE", "MATCHES"])

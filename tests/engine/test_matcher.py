@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tamis import Matcher, Schema, SelectorError, SubscriptionError
-from tamis.engine.outputs import sort_rows
+from tamis.engine.kernels.output import sort_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "matcher.md"
 
@@ -118,11 +118,12 @@ def test_an_empty_matcher_and_an_empty_table() -> None:
 
 
 @pytest.mark.parametrize("most", [1, 255, 256, 70_000, 1 << 24, (1 << 31) - 1])
-def test_rows_of_any_length_are_sorted(most: int) -> None:
+def test_rows_of_any_length_are_sorted_and_distinct(most: int) -> None:
     rng = np.random.default_rng(most)
     sizes = [0, 1, 2, 3, 24, 25, 256, 257, 1000, 3000, 5, 0]
     offsets = np.cumsum([0, *sizes]).astype(np.int64)
     out = rng.integers(0, most, int(offsets[-1]), endpoint=True).astype(np.int32)
-    wanted = [np.sort(row) for row in np.split(out, offsets[1:-1])]
-    sort_rows(offsets, out)
+    wanted = [np.unique(row) for row in np.split(out, offsets[1:-1])]
+    out = sort_rows(offsets, out)
     assert np.array_equal(out, np.concatenate(wanted))
+    assert offsets.tolist() == [0, *np.cumsum([len(row) for row in wanted]).tolist()]

@@ -16,8 +16,8 @@ TABLE = pa.table({"n": [0, 1, 2, 3], "s": ["a", "b", "c", "d"]})
 
 @pytest.fixture(params=["diagram", "implication"])
 def matcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Matcher:
-    monkeypatch.setattr("tamis.engine.contents.SURPLUS", 50)
-    monkeypatch.setattr("tamis.engine.folding._QUIET", 0.001)
+    monkeypatch.setattr("tamis.engine.live.generation.SURPLUS", 50)
+    monkeypatch.setattr("tamis.engine.live.merging._QUIET", 0.001)
     return Matcher(SCHEMA, engine=request.param)
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from engine.snapshots import MESSAGES, answers, small
 from tamis import Matcher, SnapshotError
-from tamis.engine import container
 from tamis.engine.layout import BIT, BOUND, CUBE, TEST
-from tamis.engine.saving import SEGMENT, arrays_of
+from tamis.engine.snapshot import file as container
+from tamis.engine.snapshot.saving import SEGMENT, arrays_of
 from tamis.schema import INT_MAX, INT_MIN
 
 ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "2"))

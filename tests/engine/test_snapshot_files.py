@@ -15,8 +15,9 @@ from hypothesis import strategies as hst
 
 from engine.snapshots import answers, small
 from tamis import Matcher, SnapshotError
-from tamis.engine import container
-from tamis.engine.saving import arrays_of
+from tamis.engine.snapshot import file as container
+from tamis.engine.snapshot.saving import arrays_of
+from tamis.files import flush, staged
 
 
 @pytest.fixture
@@ -177,10 +178,12 @@ def test_crash_before_the_new_name_leaves_the_old_file(path: Path):
     before = path.read_bytes()
     other = Matcher()
     other.add("other", "a = 1")
-    staged = container.stage(path, arrays_of(other))  # and here the power fails
-    assert path.read_bytes() == before
-    assert answers(Matcher.load(path)) == answers(small())
-    assert Matcher.load(staged).match({"a": 1}) == ["other"]
+    with staged(path) as (name, file):
+        container.write_into(file, path, list(arrays_of(other)))
+        flush(file)  # and here the power fails
+        assert path.read_bytes() == before
+        assert answers(Matcher.load(path)) == answers(small())
+        assert Matcher.load(name).match({"a": 1}) == ["other"]
 
 
 def test_failure_leaves_the_old_file_and_nothing_else(path: Path, monkeypatch):

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from tamis import Matcher, MessageError, Schema
-from tamis.engine.threads import shared
+from tamis.engine.live.threads import shared
 
 SCHEMA = Schema.of(n=int, s=str, flag=bool)
 SECONDS = 0.8
@@ -154,8 +154,8 @@ def check(answers: list[tuple[int, int, list[str]]], writers: list[Writer]) -> N
 def test_readers_see_some_moment_while_writers_write(
     typed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tamis.engine.folding.SEALED", 4)
-    monkeypatch.setattr("tamis.engine.folding._QUIET", 0.001)
+    monkeypatch.setattr("tamis.engine.live.merging.SEALED", 4)
+    monkeypatch.setattr("tamis.engine.live.merging._QUIET", 0.001)
     matcher = Matcher(SCHEMA if typed else None)
     matcher.add_many((f"p{i}", ALWAYS[i % len(ALWAYS)].format(i + 10)) for i in range(PERMANENT))
     tickets = Tickets()
@@ -193,7 +193,7 @@ def test_a_replaced_subscription_is_never_missing(engine: str) -> None:
 
 def test_a_state_keeps_its_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A subscription that goes after a batch has begun takes no attribute away from the batch."""
-    monkeypatch.setattr("tamis.engine.folding.SEALED", 1)
+    monkeypatch.setattr("tamis.engine.live.merging.SEALED", 1)
     matcher = Matcher()
     for id, selector in (("gone", "s IS NULL"), ("here", "n = 5"), ("there", "n < 9")):
         matcher.add(id, selector)
@@ -220,7 +220,7 @@ def test_compiling_that_fails_takes_no_id(monkeypatch: pytest.MonkeyPatch) -> No
         raise MemoryError
 
     with monkeypatch.context() as broken:
-        broken.setattr("tamis.engine.folding.SEALED", 0)  # not even one is left to readers
+        broken.setattr("tamis.engine.live.merging.SEALED", 0)  # not even one is left to readers
         broken.setattr(matcher._contents.folding, "_compile", fail)
         for change in (matcher.add, matcher.replace):
             with pytest.raises(MemoryError):

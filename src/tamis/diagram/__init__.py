@@ -1,5 +1,1 @@
 """The shared decision diagram: flat arrays, hash-consing, restriction, collection, drawing."""
-
-from tamis.kernels import refresh
-
-refresh()

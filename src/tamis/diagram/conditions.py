@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tamis.diagram import packed
 from tamis.diagram.questions import Terms, Vocabulary
 from tamis.diagram.shared import BUDGET, Shared, build, no_knowledge
 from tamis.diagram.variables import Atoms, order, with_variables
@@ -49,7 +50,8 @@ def diagram_of_formulas(
     """Root i is formula i."""
     vocabulary = Vocabulary(Terms(schema))
     programs = [vocabulary.program(formula, whole=True) for formula in formulas]
-    asked = np.array([w >> 1 for p in programs for w in p.words if w >= 0], np.int32)
+    literals = [w for p in programs for w in p.words if packed.is_literal(w)]
+    asked = packed.asked(np.array(literals, np.int32))
     keys = np.array([k for p in programs for k in p.keys], np.int64)
     atoms, variable = order(vocabulary, asked, keys)
     offsets = np.cumsum([0, *(len(p.words) for p in programs)]).astype(np.int64)

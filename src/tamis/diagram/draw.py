@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from tamis.diagram.conditions import Diagram
-from tamis.diagram.layout import Layout, Place, layout
+from tamis.diagram.layering import Layout, Place, layout
 from tamis.diagram.picture import LOW, MOST_NODES, Node, picture, visible
 from tamis.diagram.wording import atom_text
 

@@ -1,18 +1,21 @@
 """Where atoms are true: intervals of positions in the order of a term's values."""
 
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+# Kernels are typed by numba, from the arrays that they are called with.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from tamis.diagram.kernels import HIGHEST, LOWEST
+from tamis.diagram import packed
+from tamis.diagram.bdd import HIGHEST, LOWEST
+from tamis.kernel import kernel
 from tamis.logic.atoms import Kind
 
 _BELOW, _MEMBER = int(Kind.BELOW), int(Kind.MEMBER)
 _START = LOWEST + 2  # the first position of a value; LOWEST is "undefined, or of another type"
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def intervals(asked, position):
     """Of each atom: where it is true, from low to before high, and its shape (0: asks whether there
     is a value, 1: where it stands, 2: something else).
@@ -22,7 +25,7 @@ def intervals(asked, position):
     low, high = np.zeros(asked.size, np.int64), np.zeros(asked.size, np.int64)
     shape = np.empty(asked.size, np.int8)
     for i in range(asked.size):
-        kind, at = asked[i] & 15, position[i]
+        kind, at = packed.kind(asked[i]), position[i]
         shape[i] = 0 if kind < _BELOW else 1 if kind <= _MEMBER else 2
         if kind < _BELOW:
             low[i], high[i] = _START, HIGHEST

@@ -9,27 +9,34 @@ become programs: postfix words over questions, with the keys beside them.
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tamis.diagram import packed
+from tamis.diagram.packed import FALSE, TRUE
 from tamis.language import canonical
 from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, static_type
+from tamis.logic.atoms import all_of, any_of
+from tamis.logic.numbers import simplest
 from tamis.schema import Schema, Type
+from tamis.whole import GATE, whole
 
 _DEFINED, _MEMBER, _NUMBER, _STRING = Kind.DEFINED, Kind.MEMBER, Family.NUMBER, Family.STRING
 AMONG = 10  # MEMBER of more than one constant: the key is the pool's number of the tuple
-
-
-def question(term: int, family: int, kind: int) -> int:
-    return (term << 8) | (family << 4) | kind
 
 
 def double_key(number: float) -> int:
     """An integer that orders as the double does; one step up is the next double."""
     bits: int = struct.unpack("<q", struct.pack("<d", number + 0.0))[0]
     return bits if bits >= 0 else bits ^ 0x7FFFFFFFFFFFFFFF
+
+
+def double_of(key: int) -> float:
+    """The double of a `double_key`."""
+    bits = key if key >= 0 else key ^ 0x7FFFFFFFFFFFFFFF
+    number: float = struct.unpack("<d", struct.pack("<q", bits))[0]
+    return number
 
 
 @dataclass(slots=True)
@@ -42,20 +49,21 @@ class Pool:
 
     values: list[Any] = field(default_factory=list)
     numbers: tuple[dict[Any, int], ...] = field(default_factory=lambda: tuple({} for _ in Family))
-    _lock: threading.Lock = field(
-        default_factory=threading.Lock, init=False, repr=False, compare=False
-    )
 
     def number(self, family: int, value: Any) -> int:
         found = self.numbers[family].get(value)
         return self._give(family, value) if found is None else found
 
+    def same(self, family: int, value: Any) -> Any:
+        """The constant of the pool that equals `value`: many lists may hold one and the same."""
+        return self.values[self.number(family, value)]
+
     def _give(self, family: int, value: Any) -> int:
-        with self._lock:
+        with GATE:
             found = self.numbers[family].get(value)
             if found is None:
                 found = len(self.values)
-                self.values.append(value)
+                self.values.append(value)  # first: an interrupt leaves a value that nobody uses
                 self.numbers[family][value] = found
             return found
 
@@ -77,10 +85,11 @@ class Terms:
             return found_last
         found = self.numbers.get(term)
         if found is None:
-            found = len(self.terms)
-            self.terms.append(term)
-            self.types.append(static_type(term, self.schema))
-            self.numbers[term] = found
+            type = static_type(term, self.schema)
+            with whole():
+                found = self.numbers[term] = len(self.terms)
+                self.terms.append(term)
+                self.types.append(type)
         self._last = (term, found)
         return found
 
@@ -102,7 +111,7 @@ class Terms:
 class Program:
     """A formula in postfix words; the i-th literal has the i-th key.
 
-    A word >= 0 is 2 * question (+ 1 where negated); -2n - 1 is AND, -2n - 2 OR of the last n.
+    Its words ask questions (see diagram/packed.py).
     `required` numbers the terms that must be defined for the formula to be true.
     """
 
@@ -133,15 +142,16 @@ class Vocabulary:
         if isinstance(formula, Literal):
             atom = formula.atom
             if atom.kind is _DEFINED and atom.term in required:
-                words.append(-1 if formula.positive else -2)  # the requirement says it already
+                words.append(TRUE if formula.positive else FALSE)  # the requirement says it already
                 return
             asked, key = self.ask(atom)
-            words.append(2 * asked + (not formula.positive))
+            words.append(packed.literal(asked, not formula.positive))
             keys.append(key)
             return
         for part in formula.parts:
             self._write(part, required, words, keys)
-        words.append(-2 * len(formula.parts) - (1 if isinstance(formula, All) else 2))
+        join = packed.conjunction if isinstance(formula, All) else packed.disjunction
+        words.append(join(len(formula.parts)))
 
     def ask(self, atom: Atom) -> tuple[int, int]:
         """The question and key of an atom."""
@@ -152,7 +162,9 @@ class Vocabulary:
                 constant = constant[0]
             else:
                 kind = AMONG
-        return question(term, atom.family, kind), self.key(term, atom.family, kind, constant)
+                if not self.terms.direct(term, atom.family):
+                    constant = tuple([self.pool.same(atom.family, c) for c in constant])
+        return packed.question(term, atom.family, kind), self.key(term, atom.family, kind, constant)
 
     def key(self, term: int, family: int, kind: int, constant: Any) -> int:
         if constant is None:
@@ -162,6 +174,46 @@ class Vocabulary:
                 return double_key(constant)
             return int(constant)
         return self.pool.number(family, constant)
+
+    def formula(
+        self, words: Sequence[int], keys: Sequence[int], required: Sequence[int]
+    ) -> Formula:
+        """What a program says: a formula that is true where the one that it was made of is."""
+        parts: list[Formula] = []
+        following = iter(keys)
+        for word in words:
+            if packed.is_literal(word):
+                atom = self.atom(packed.asked(word), next(following))
+                parts.append(Literal(atom, not packed.negated(word)))
+                continue
+            first = len(parts) - packed.width(word)
+            join = any_of if packed.is_or(word) else all_of
+            parts[first:] = [join(parts[first:])]
+        (found,) = parts
+        known = {self.terms.number(term) for term in required_terms(found)}
+        terms = [self.terms.terms[number] for number in required if number not in known]
+        defined = [Literal(Atom(term, _DEFINED, Family.ANY)) for term in terms]
+        return all_of([*defined, found]) if defined else found
+
+    def atom(self, question: int, key: int) -> Atom:
+        """The atom that `ask` makes this question and key of."""
+        term, kind = packed.term(question), packed.kind(question)
+        family = Family(packed.family(question))
+        if kind <= Kind.TYPED:
+            return Atom(self.terms.terms[term], Kind(kind), family)
+        if kind == AMONG:
+            return Atom(self.terms.terms[term], _MEMBER, family, self.pool.values[key])
+        constant = self._constant(term, family, key)
+        if kind == _MEMBER:
+            constant = (constant,)
+        return Atom(self.terms.terms[term], Kind(kind), family, constant)
+
+    def _constant(self, term: int, family: Family, key: int) -> Any:
+        if not self.terms.direct(term, family):
+            return self.pool.values[key]
+        if self.terms.types[term] is Type.DOUBLE:
+            return simplest(double_of(key))
+        return bool(key) if family is Family.BOOL else key
 
     def members(self, family: int, term: int, key: int) -> list[int]:
         """The keys of the single constants of an AMONG."""

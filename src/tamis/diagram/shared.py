@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.diagram import kernels
-from tamis.diagram.kernels import I4, I8, Nodes, Variables
+from tamis.diagram import bdd
+from tamis.diagram.bdd import I4, I8, Nodes, Variables
+from tamis.kernel import arrays_from
 
 DEPTH = 1 << 14  # frames of the kernels' stacks: no condition goes deeper
 BUDGET = 512  # steps that one condition may take beyond some per word, before it is stratified
@@ -47,13 +48,13 @@ def no_knowledge(count: int) -> Variables:
 def build(
     offsets: I8, words: I4, variables: Variables, *, restricting: bool = True, budget: int = BUDGET
 ) -> Shared:
-    """The shared diagram of the programs words[offsets[i]:offsets[i + 1]] (kernels.build_one)."""
+    """The shared diagram of the programs words[offsets[i]:offsets[i + 1]] (bdd.build_one)."""
     conditions = len(offsets) - 1
     roots = np.zeros(conditions, np.int32)
     nodes = allocate(max(1024, 2 * len(words)))
     done = 0
     while True:
-        done = kernels.build(nodes, variables, offsets, words, roots, done, restricting, budget)
+        done = bdd.build(nodes, variables, offsets, words, roots, done, restricting, budget)
         if done == conditions:
             return collect(nodes, len(variables.group), roots)
         nodes = grown(nodes)
@@ -73,7 +74,7 @@ def allocate(capacity: int) -> Nodes:
         np.array([2, 0, 0], np.int64),
         np.empty((DEPTH, 10), np.int64),
     )
-    nodes.test[:2] = kernels.LEAF
+    nodes.test[:2] = bdd.LEAF
     nodes.low[1] = nodes.high[1] = 1
     return nodes
 
@@ -84,18 +85,18 @@ def grown(nodes: Nodes) -> Nodes:
     for name in ("test", "low", "high", "memo", "strata", "stratum"):
         getattr(larger, name)[: len(nodes.test)] = getattr(nodes, name)
     larger.count[:] = nodes.count
-    kernels.rehash(larger)
+    bdd.rehash(larger)
     return larger
 
 
 def collect(nodes: Nodes, atoms: int, roots: I4) -> Shared:
     """Only the nodes that some root needs, renumbered in the same order."""
-    kept = kernels.live(nodes, atoms, roots).astype(bool)
+    kept = arrays_from(bdd.live, nodes, atoms, roots).astype(bool)
     kept[:2] = True
     number = (np.cumsum(kept) - 1).astype(np.int32)
     size = len(kept)
     test = nodes.test[:size][kept]
-    above = (test >= atoms) & (test != kernels.LEAF)
+    above = (test >= atoms) & (test != bdd.LEAF)
     test[above] = atoms + number[nodes.strata[test[above] - atoms]]
     return Shared(
         test, number[nodes.low[:size][kept]], number[nodes.high[:size][kept]], number[roots], atoms

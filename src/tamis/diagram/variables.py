@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tamis.diagram import packed
+from tamis.diagram.bdd import I4, I8, U1, Variables
 from tamis.diagram.intervals import intervals
-from tamis.diagram.kernels import I4, I8, U1, Variables
-from tamis.diagram.questions import AMONG, Vocabulary, question
+from tamis.diagram.questions import AMONG, Vocabulary
+from tamis.kernel import arrays_from
 from tamis.logic import Family, Kind
 from tamis.logic.atoms import family_of
+from tamis.logic.lists import has_several
 
 SPREAD = 64  # an IN of at most so many constants may give access to its subscription
 TABLE = 96  # at most so many atoms of one term are compared with each other, pair by pair
@@ -36,15 +39,18 @@ class Atoms:
 
     @property
     def term(self) -> I4:
-        return self.question >> 8
+        term: I4 = packed.term(self.question)
+        return term
 
     @property
     def family(self) -> I4:
-        return (self.question >> 4) & 15
+        family: I4 = packed.family(self.question)
+        return family
 
     @property
     def kind(self) -> I4:
-        return self.question & 15
+        kind: I4 = packed.kind(self.question)
+        return kind
 
 
 def order(
@@ -56,14 +62,17 @@ def order(
     """
     question_of, key_of, number = _distinct(asked, keys)
     question_of, key_of, number = _with_points(vocabulary, question_of, key_of, number)
-    term = question_of >> 8  # ascending, as the questions are
+    term = packed.term(question_of)  # ascending, as the questions are
     fresh = np.diff(term, prepend=-1) != 0
     numbers, which = term[fresh].tolist(), np.cumsum(fresh) - 1
     typed = np.array([vocabulary.terms.types[t] is not None for t in numbers], bool)[which]
     position = _positions(vocabulary, question_of, key_of, typed)
-    group = _groups(vocabulary, numbers, which, (question_of >> 4) & 15, ahead)
-    low, high, shape = intervals(question_of, position)
-    order = np.lexsort((question_of & 15, position, shape, group))
+    group = _groups(vocabulary, numbers, which, packed.family(question_of), ahead)
+    low, high, shape = arrays_from(intervals, question_of, position)
+    several = np.array([has_several(vocabulary.terms.terms[t]) for t in numbers], bool)[which]
+    free = several & (shape > 0)  # one of several values stands here, others elsewhere
+    low[free] = high[free] = 0
+    order = np.lexsort((packed.kind(question_of), position, shape, group))
     place = np.empty(len(order), np.int32)
     place[order] = np.arange(len(order), dtype=np.int32)
     question_of, key_of, group = question_of[order], key_of[order], group[order]
@@ -76,7 +85,7 @@ def order(
 
 def with_variables(words: I4, variable: I4) -> I4:
     """A program's words with the variables of its literals instead of their questions."""
-    literal = words >= 0
+    literal = packed.is_literal(words)
     out = words.copy()
     out[literal] = 2 * variable + (words[literal] & 1)
     return out
@@ -97,10 +106,10 @@ def _with_points(
 ) -> tuple[I4, I8, npt.NDArray[np.int64]]:
     """Also the single constants of every small IN: each may give access."""
     more: set[tuple[int, int]] = set()
-    for i in np.flatnonzero((asked & 15) == AMONG):
-        term, family = int(asked[i]) >> 8, (int(asked[i]) >> 4) & 15
+    for i in np.flatnonzero(packed.kind(asked) == AMONG):
+        term, family = packed.term(int(asked[i])), packed.family(int(asked[i]))
         if len(vocabulary.pool.values[keys[i]]) <= SPREAD:
-            point = question(term, family, Kind.MEMBER)
+            point = packed.question(term, family, Kind.MEMBER)
             more.update((point, key) for key in vocabulary.members(family, term, int(keys[i])))
     if not more:
         return asked, keys, number
@@ -113,7 +122,7 @@ def _with_points(
 
 def _positions(vocabulary: Vocabulary, asked: I4, keys: I8, typed: npt.NDArray[np.bool_]) -> I8:
     """Where each atom's constant stands in its group: its key, or its rank among the constants."""
-    kind, family = asked & 15, (asked >> 4) & 15
+    kind, family = packed.kind(asked), packed.family(asked)
     ordered = (kind == _BELOW) | (kind == _MEMBER)
     position = keys.copy()
     for pooled in (ordered & (family == _STRING), ordered & (family == _NUMBER) & ~typed):
@@ -165,7 +174,7 @@ def _relations(vocabulary: Vocabulary, asked: I4, keys: I8, group: I4) -> tuple[
     width = np.zeros(groups, np.int32)
     parts: list[U1] = []
     size = 0
-    kind, family = asked & 15, (asked >> 4) & 15
+    kind, family = packed.kind(asked), packed.family(asked)
     textual = (family == _STRING) & (kind >= _MEMBER) & (kind <= _WITHIN)
     for g in sorted(set(group[(kind >= _PREFIX) & textual].tolist())):
         members = np.flatnonzero((group == g) & textual)
@@ -175,6 +184,8 @@ def _relations(vocabulary: Vocabulary, asked: I4, keys: I8, group: I4) -> tuple[
         width[g], table[g] = len(members), size
         texts = [(int(kind[m]), vocabulary.pool.values[keys[m]]) for m in members]
         relation = [_relation(u, v) for u in texts for v in texts]
+        if has_several(vocabulary.terms.terms[packed.term(int(asked[members[0]]))]):
+            relation = [0 if r == 2 else r for r in relation]  # each of another value
         parts.append(np.array(relation, np.uint8))
         size += len(relation)
     return kin, table, width, np.concatenate(parts) if parts else np.zeros(1, np.uint8)

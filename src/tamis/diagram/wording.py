@@ -6,12 +6,15 @@ import datetime
 import math
 import struct
 import sys
+from typing import Protocol
 
-from tamis.diagram.conditions import Diagram
-from tamis.diagram.questions import AMONG
+from tamis.diagram import packed
+from tamis.diagram.questions import AMONG, Vocabulary
+from tamis.diagram.variables import Atoms
 from tamis.language import canonical
 from tamis.language.printer import term_text
 from tamis.language.tree import (
+    Between,
     Compare,
     CompareOp,
     Condition,
@@ -47,20 +50,30 @@ _TEXT_OPS: dict[Kind, TextOp] = {
 }
 
 
-def atom_of(diagram: Diagram, variable: int) -> Atom:
+class Numbered(Protocol):
+    """What says which atom a variable stands for: a Diagram, and others."""
+
+    @property
+    def atoms(self) -> Atoms: ...
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+
+def atom_of(diagram: Numbered, variable: int) -> Atom:
     """The atom that variable `variable` stands for."""
     question, key = int(diagram.atoms.question[variable]), int(diagram.atoms.key[variable])
-    term, family, kind = question >> 8, Family((question >> 4) & 15), question & 15
+    term, kind = packed.term(question), packed.kind(question)
+    family = Family(packed.family(question))
     asked = diagram.vocabulary.terms.terms[term]
     if kind == AMONG:
         return Atom(asked, Kind.MEMBER, family, diagram.vocabulary.pool.values[key])
     if kind < Kind.BELOW:
         return Atom(asked, Kind(kind), family)
-    constant = _constant(diagram, term, family, key)
+    constant = constant_of(diagram.vocabulary, term, family, key)
     return Atom(asked, Kind(kind), family, (constant,) if kind == Kind.MEMBER else constant)
 
 
-def atom_text(diagram: Diagram, variable: int) -> str:
+def atom_text(diagram: Numbered, variable: int) -> str:
     """The atom as selector text: `price < 1500`, `company CONTAINS 'IBM'`.
 
     That a value is of some type is nothing that a selector can ask; it reads `x is a number`.
@@ -77,7 +90,7 @@ def text_of(atom: Atom) -> str:
 def condition_of(atom: Atom) -> Condition:
     """A condition that is true just where the atom holds (not for TYPED)."""
     term, constant = atom.term, atom.constant
-    if isinstance(term, Compare | Text):
+    if isinstance(term, Compare | Text | Between | In | Like | Regex):
         assert isinstance(constant, tuple)
         return term if constant[0] else Not(term)
     match atom.kind:
@@ -98,11 +111,13 @@ def condition_of(atom: Atom) -> Condition:
     return Text(term, _TEXT_OPS[atom.kind], Literal.of(str(constant)))
 
 
-def _constant(diagram: Diagram, term: int, family: Family, key: int) -> bool | int | float | str:
+def constant_of(
+    vocabulary: Vocabulary, term: int, family: Family, key: int
+) -> bool | int | float | str:
     """The constant that Vocabulary.key made `key` of."""
-    terms = diagram.vocabulary.terms
+    terms = vocabulary.terms
     if not terms.direct(term, family):
-        return diagram.vocabulary.pool.values[key]  # type: ignore[no-any-return]
+        return vocabulary.pool.values[key]  # type: ignore[no-any-return]
     if terms.types[term] is Type.DOUBLE:
         return simplest(_double(key))
     return bool(key) if family is Family.BOOL else key

@@ -10,10 +10,13 @@ Id = str | int
 
 def check_id(id: object) -> None:
     if not isinstance(id, str | int) or isinstance(id, bool):
-        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {id!r}")
+        shown = repr(id) if isinstance(id, bool | float | None) else f"a {type(id).__name__}"
+        raise SubscriptionError(f"an id is a string or a 64-bit integer, not {shown}")
     if isinstance(id, int):
         if not INT_MIN <= id <= INT_MAX:
-            raise SubscriptionError(f"id {id} does not fit into 64 bits")
+            # Python refuses to print integers of many thousand digits.
+            shown = str(id) if id.bit_length() <= 256 else f"of {id.bit_length():,} bits"
+            raise SubscriptionError(f"id {shown} does not fit into 64 bits")
     elif not id.isascii() and any("\ud800" <= c <= "\udfff" for c in id):
         raise SubscriptionError(f"id {id!r} holds half of a surrogate pair: no output can hold it")
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tamis.notebook import SHOWN, html_table
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Matches:
     """Row i matched the subscriptions `ids[offsets[i]:offsets[i + 1]]`, in the order of adding.
 
@@ -27,6 +29,18 @@ class Matches:
     names: pa.Array
     given: Sequence[str | int] | None = None
 
+    def __repr__(self) -> str:
+        matched = int(np.count_nonzero(self.counts))
+        return f"<Matches: {len(self):,} rows, {matched:,} matched, {len(self.slots):,} ids>"
+
+    def _repr_html_(self) -> str:
+        last = min(len(self), SHOWN)
+        first = Matches(
+            self.offsets[: last + 1], self.slots[: self.offsets[last]], self.names, self.given
+        )
+        rows = [(row, ", ".join(map(str, ids))) for row, ids in enumerate(first.to_pylist())]
+        return html_table(repr(self)[1:-1], ("row", "ids"), rows)
+
     @property
     def ids(self) -> pa.Array:
         """The ids of all rows, one behind the other."""
@@ -38,6 +52,10 @@ class Matches:
     def counts(self) -> npt.NDArray[np.int64]:
         """How many subscriptions each row matched."""
         return np.diff(self.offsets)
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """One list of ids per row, for any library that takes Arrow: `polars.Series(matches)`."""
+        return self.to_arrow().__arrow_c_array__(requested_schema)  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -6,11 +6,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tamis.engine.layout import BOUND, CUBE, NEED, NODE, ROOT, Cubes
-from tamis.engine.segment import Segment
-from tamis.engine.state import State
+from tamis.engine.compile.segment import Segment
+from tamis.engine.layout import (
+    BOUND,
+    BOUNDS,
+    CHECKED,
+    CUBE,
+    CUBE_COUNT,
+    CUBES,
+    NEED,
+    NODE,
+    ROOT,
+    ROOT_NODE,
+    TEST_COUNT,
+    Cubes,
+    Trees,
+)
+from tamis.engine.live.state import State
 
-Code = tuple[int, int, int, bytes]  # cluster, place of the result, requirement, nodes or cube
+Code = tuple[
+    int, int, int, bytes
+]  # cluster (or ~tree), place of the result, requirement, nodes or cube
 _CUBE = -1  # the place of a cube's result, which has none
 
 
@@ -60,10 +76,11 @@ def _codes(segment: Segment) -> dict[int, list[Code]]:
     clusters = segment.clusters
     found: dict[int, list[Code]] = {}
     _add_cubes(segment.cubes, found)
+    _add_trees(segment.trees, found)
     for c in np.flatnonzero(np.diff(clusters.starts[:, ROOT])).tolist():
         at, end = clusters.starts[c], clusters.starts[c + 1]
         roots = clusters.root[at[ROOT] : end[ROOT]]
-        bounds = np.append(roots[:, 0], end[NODE] - at[NODE]) + at[NODE]
+        bounds = np.append(roots[:, ROOT_NODE], end[NODE] - at[NODE]) + at[NODE]
         needs = clusters.need[at[NEED] : end[NEED]]
         for i, (_, place, subscription, need) in enumerate(roots.tolist()):
             nodes = clusters.node[bounds[i] : bounds[i + 1]].tobytes()
@@ -80,3 +97,20 @@ def _add_cubes(cubes: Cubes, found: dict[int, list[Code]]) -> None:
         asked = cubes.bound[at[BOUND] : end[BOUND]].reshape(-1, len(owners)).T
         for subscription, cube in zip(owners, asked, strict=True):
             found.setdefault(subscription, []).append((c, _CUBE, 0, cube.tobytes()))
+
+
+def _add_trees(trees: Trees, found: dict[int, list[Code]]) -> None:
+    """The same of the cubes of trees, each with the program that it is checked by."""
+    for number, tree in enumerate(trees.tree):
+        tests, count, first = (int(tree[c]) for c in (TEST_COUNT, CUBE_COUNT, CUBES))
+        full, at = count & ~7, int(tree[BOUNDS])
+        even = trees.bound[at : at + full * tests].reshape(-1, tests, 8).transpose(0, 2, 1)
+        rest = trees.bound[at + full * tests : at + count * tests].reshape(tests, -1).T
+        cubes = np.concatenate([even.reshape(-1, tests), rest])
+        owners = trees.subscription[first : first + count].tolist()
+        for i, (subscription, cube) in enumerate(zip(owners, cubes, strict=True)):
+            code = cube.tobytes()
+            if tree[CHECKED] >= 0:
+                p = trees.check[tree[CHECKED] + i]
+                code += trees.word[trees.program[p] : trees.program[p + 1]].tobytes()
+            found.setdefault(subscription, []).append((-1 - number, _CUBE, 0, code))

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tamis.cli import main
-from tamis.engine.implications.draw import mermaid, picture, svg
+from tamis.engine.implications.drawing import mermaid, picture, svg
 from tamis.errors import SelectorError
 from tamis.language import parse
 from tamis.schema import Schema

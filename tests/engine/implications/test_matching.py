@@ -13,7 +13,9 @@ import pytest
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError
-from tamis.engine.batch import from_mappings, from_table
+from tamis.engine.encode.batch import from_table
+from tamis.engine.encode.mappings import Mappings
+from tamis.engine.encode.single import Single
 from tamis.engine.implications import Implications
 from tamis.errors import SnapshotError, TamisError
 from tamis.language import canonical
@@ -34,8 +36,8 @@ def implication(schema=None, semantics="sql", lookups=None, **options) -> Matche
     """A matcher with some option of its graph set."""
     matcher = Matcher(schema, semantics=semantics, lookups=lookups, engine="implication")
     intake = matcher._contents.intake
-    inside = Implications(intake.vocabulary, intake.templates, **options)
-    matcher._contents.folding, matcher._contents.lock = inside, inside.lock
+    graph = Implications(intake.vocabulary, intake.templates, **options)
+    matcher._contents.folding = graph
     return matcher
 
 
@@ -169,13 +171,7 @@ def test_matches_come_as_they_are_decided() -> None:
     matcher.settle()
     state = matcher.implications.state
     message = {"x": 150, "y": 100, "z": 1}
-    asked: list[str] = []
-
-    def value_of(term):
-        asked.append(term.name)
-        return message[term.name]
-
-    found = state.each(value_of)
+    found = state.each(Single(message, "sql", XYZ, {}))
     first = next(found)
     assert sorted([first, *found]) == [*range(100), 200]
     assert sorted(matcher.match_each(message), key=str) == sorted(matcher.match(message), key=str)
@@ -190,7 +186,7 @@ def test_statistics_count_each_predicate_once() -> None:
     matcher.add_many([(1, "x > 5 AND y > 3"), (2, "x > 3 AND y > 1")])
     matcher.settle()
     state = matcher.implications.state
-    batch = from_mappings([{"x": 10, "y": 10, "z": 0}], "total", XYZ)
+    batch = Mappings([{"x": 10, "y": 10, "z": 0}], "total", XYZ)
     alone, shared = state.brute_force(batch, {}), state.statistics(batch, {})
     assert alone.evaluated == 4
     assert shared.evaluated + shared.saved >= 4

@@ -9,22 +9,31 @@ so the trees are sorted by their first test, and each node looks at its neighbou
 first; what a parent has found its children follow further. Both are bounded.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+# Kernels are typed by numba, from the arrays that they are called with.
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from tamis.diagram.kernels import HIGHEST
+from tamis.diagram.bdd import HIGHEST
 from tamis.engine.implications.forest import Forest
 from tamis.engine.implications.trees import MOST_VARIABLES, OVER, START, answered, narrowed, related
 from tamis.engine.layout import I4, I8, U1, U8
+from tamis.kernel import kernel
 
 TARGETS = 12  # targets of a node that are followed
 EDGES = 4  # edges of a node that are kept
 LOOK = 3 * TARGETS  # neighbours that a node looks at, each way
 REACH = 64  # nodes that the search for a second way to a target looks at
+
+
+class Near(NamedTuple):
+    """Trees in the order of their first tests: those of variable v from starts[v] on."""
+
+    trees: I4
+    starts: I4
 
 
 class Edges(NamedTuple):
@@ -79,7 +88,7 @@ def find(forest: Forest, found: Found, first: int, last: int) -> None:
     path = Path(
         _empty(room), _empty(room).view(np.uint8), _empty(room), _empty(room).view(np.uint8)
     )
-    all_targets(trees, variables, first, last, sorted_trees, starts, path, found)
+    all_targets(trees, variables, first, last, Near(sorted_trees, starts), path, found)
 
 
 def _empty(room: int) -> I4:
@@ -106,7 +115,7 @@ def edges_of(forest: Forest, found: Found, budget: int = EDGES) -> Edges:
 # --- kernels -------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def follow(trees, variables, node, knowledge, path):
     """Go down from `node` as far as the path decides its tests (figure 12).
 
@@ -133,7 +142,7 @@ def follow(trees, variables, node, knowledge, path):
     return node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _learn(variables, v, assumed, knowledge, path):
     """What is known once variable v is true or false. Knowledge ends where its group ends."""
     group, low, high, void, first, tests, first_kin, kin = knowledge
@@ -150,7 +159,7 @@ def _learn(variables, v, assumed, knowledge, path):
     return group, low, high, void, first, tests + 1, first_kin, kin
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _add(found, node, target, fresh):
     k = found.size[node]
     found.target[node, k] = target
@@ -158,7 +167,7 @@ def _add(found, node, target, fresh):
     found.size[node] = k + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _has(trees, found, node, tree):
     found_in = False
     for k in range(found.size[node]):
@@ -166,10 +175,10 @@ def _has(trees, found, node, tree):
     return found_in
 
 
-@njit(cache=True, nogil=True)
-def _look(trees, variables, node, v, near, starts, knowledge, path, found):
+@kernel
+def _look(trees, variables, node, v, near, knowledge, path, found):
     """Trees whose first test stands near v: the same one, the following, the ones before."""
-    own = trees.owner[node]
+    own, starts = trees.owner[node], near.starts
     after, before = starts[v], starts[v] - 1
     for step in range(2 * LOOK):
         if found.size[node] == TARGETS:
@@ -183,7 +192,7 @@ def _look(trees, variables, node, v, near, starts, knowledge, path, found):
             before -= 1
         if at < 0 or at >= starts[starts.size - 1]:
             continue
-        other = near[at]
+        other = near.trees[at]
         root = trees.root[other]
         if other == own or variables.group[trees.test[root]] != variables.group[v]:
             continue
@@ -192,8 +201,8 @@ def _look(trees, variables, node, v, near, starts, knowledge, path, found):
             _add(found, node, target, 1)
 
 
-@njit(cache=True, nogil=True)
-def targets(trees, variables, tree, near, starts, path, found):
+@kernel
+def targets(trees, variables, tree, near, path, found):
     """t(X) for the nodes X of one tree, in preorder (figure 11)."""
     atoms = variables.group.size
     stack = np.empty((path.test.size, 10), np.int64)  # node, stage, knowledge before its test
@@ -221,22 +230,22 @@ def targets(trees, variables, tree, near, starts, path, found):
             target = found.target[n, k]
             lower = follow(trees, variables, target, knowledge, path)
             _add(found, child, lower, 1 if lower != target else 0)
-        _look(trees, variables, child, v, near, starts, knowledge, path, found)
+        _look(trees, variables, child, v, near, knowledge, path, found)
         d += 1
         stack[d, 0], stack[d, 1] = child, 0
         for k in range(8):
             stack[d, 2 + k] = knowledge[k]
 
 
-@njit(cache=True, nogil=True)
-def all_targets(trees, variables, first, last, near, starts, path, found):
+@kernel
+def all_targets(trees, variables, first, last, near, path, found):
     """The same for trees first, ..., last - 1."""
     for tree in range(first, last):
         if trees.root[tree] >= 0:
-            targets(trees, variables, tree, near, starts, path, found)
+            targets(trees, variables, tree, near, path, found)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mark(trees, kept, count, start, stamp, marks, stack):
     """Mark all that edges from `start` lead to, as far as REACH."""
     stack[0] = start
@@ -255,7 +264,7 @@ def _mark(trees, kept, count, start, stamp, marks, stack):
                 depth += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def thin(trees, found, order, kept, count, marks, atoms):
     """Keep the edges that no chain of kept ones replaces (figure 10); leaves, then the others."""
     stack = np.empty(4 * REACH, np.int32)

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tamis.diagram import packed
 from tamis.diagram.questions import Vocabulary
 from tamis.diagram.variables import Atoms, order
-from tamis.engine import compile as programs
+from tamis.engine.compile import emit
+from tamis.engine.compile.programs import Source
 from tamis.engine.implications.trees import OVER, Trees, complete, grow
-from tamis.engine.index import Index, indexes
+from tamis.engine.index.term_index import Index, indexes
+from tamis.engine.intake.templates import Templates, Used
 from tamis.engine.layout import I4, I8
-from tamis.engine.source import Source
-from tamis.engine.templates import Templates, Used
 from tamis.logic import Family, Kind
 
 BUDGET = 128  # inner nodes of a tree
@@ -48,10 +49,10 @@ def plant(
     offsets, words, more = _completed(used)
     keys = _with_flags(source, more[which])
     asked = np.empty(len(keys), np.int32)
-    programs.literals(offsets, words, which, asked)
+    emit.literals(offsets, words, which, asked)
     posts = _signposts(asked, keys)
     # Terms with signposts come first, the most of them before all: who fails there is done.
-    terms, count = np.unique(posts[0] >> 8, return_counts=True)
+    terms, count = np.unique(packed.term(posts[0]), return_counts=True)
     atoms, variable = order(
         vocabulary,
         np.concatenate([asked, posts[0]]),
@@ -60,7 +61,7 @@ def plant(
     )
     own_offsets = np.empty(len(source) + 1, np.int64)
     own = np.empty(int(np.diff(offsets)[which].sum()), np.int32)
-    programs.expand(offsets, words, which, variable, own_offsets, own)
+    emit.expand(offsets, words, which, variable, own_offsets, own)
     trees = _grown(own_offsets, own, atoms, budget)
     return Forest(source, trees, atoms, indexes(vocabulary, atoms, used.items))
 
@@ -92,7 +93,7 @@ def _signposts(asked: I4, keys: I8) -> tuple[I4, I8]:
     No subscription asks them. Few of them tell where a value stands, and so that most of the
     equalities fail (see docs/implications.md).
     """
-    kind, family = asked & 15, (asked >> 4) & 15
+    kind, family = packed.kind(asked), packed.family(asked)
     equal = (kind == Kind.MEMBER) & (family != Family.BOOL)
     distinct = np.unique(np.stack([asked[equal].astype(np.int64), keys[equal]], axis=1), axis=0)
     questions, counts = np.unique(distinct[:, 0], return_counts=True)

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 
-from tamis.engine.batch import Messages
-from tamis.engine.encode import encode, encode_one
-from tamis.engine.implications import rank as kernels
+from tamis.engine.compile.segment import Segment
+from tamis.engine.encode.batch import Messages
+from tamis.engine.encode.block import encode
+from tamis.engine.encode.single import Single, encode_one
+from tamis.engine.implications import rank
 from tamis.engine.implications.edges import Edges, no_edges
 from tamis.engine.implications.forest import Forest
 from tamis.engine.implications.rank import Memory, Questions, Rank, Starters
+from tamis.engine.kernels.output import sort_rows
 from tamis.engine.layout import I4, I8, U1, U8, Block
 from tamis.engine.lazy import lazy
-from tamis.engine.outputs import sort_rows
-from tamis.engine.segment import Segment
-from tamis.engine.state import State
+from tamis.engine.live.state import MOST_PAIRS, OverflowingError, State
 from tamis.language.tree import attributes
-from tamis.logic import Derived, Kind, Lookups
+from tamis.logic import Kind, Lookups
 
 _ROOM = 1 << 16
 _memory = threading.local()  # each thread's working memory, per graph
-ValueOf = Callable[[Derived], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +48,14 @@ class Graph:
 
     forest: Forest
     edges: Edges
-    kernel: kernels.Graph
+    kernel: rank.Graph
     beside: Segment | None
 
     @classmethod
     def of(cls, forest: Forest, beside: Segment | None) -> Graph:
         edges = no_edges(len(forest.trees.test))
         variables, questions = forest.atoms.variables, _questions(forest)
-        kernel = kernels.Graph(forest.trees, edges, variables, questions, starters(forest))
+        kernel = rank.Graph(forest.trees, edges, variables, questions, starters(forest))
         return cls(forest, edges, kernel, beside)
 
     def with_edges(self, edges: Edges) -> Graph:
@@ -191,13 +190,18 @@ class GraphState(State):
         """Subscriptions, dead ones included."""
         return sum(map(len, self.graphs))
 
-    def matched(self, messages: Messages, lookups: Lookups) -> tuple[I8, I4]:
+    def matched(
+        self, messages: Messages, lookups: Lookups, most: int = MOST_PAIRS
+    ) -> tuple[I8, I4]:
         """Offsets and slots: which subscriptions each message matches, in the order of adding."""
         statistics = np.zeros(4, np.int64)
-        parts = [self.beside.matched(messages, lookups)]
+        parts = [self.beside.matched(messages, lookups, most)]
         for graph, alive, block in self._encoded(messages, lookups):
             parts.append(_matched(graph, alive, block, statistics, self.signposts))
-        return _merged(parts)
+        offsets, slots = _merged(parts)
+        if len(slots) > most:
+            raise OverflowingError(np.diff(offsets))
+        return offsets, slots
 
     def counts(self, messages: Messages, lookups: Lookups) -> I8:
         """How many subscriptions each message matches."""
@@ -214,38 +218,37 @@ class GraphState(State):
         """The same where every tree is evaluated on its own."""
         statistics = np.zeros(4, np.int64)
         for graph, alive, block in self._encoded(messages, lookups):
-            kernels.brute_force(graph.kernel, block, alive, _scratch(graph), statistics)
+            rank.brute_force(graph.kernel, block, alive, _scratch(graph), statistics)
         return Statistics(*statistics.tolist())
 
-    def one(self, value_of: ValueOf) -> list[int]:
-        """The slots that a single message matches."""
-        return sorted(self.each(value_of, at_once=True))
+    def one(self, single: Single) -> I4:
+        """The slots that a single message matches, in the order of adding."""
+        return np.sort(np.fromiter(self.each(single, at_once=True), np.int32))
 
-    def each(self, value_of: ValueOf, *, at_once: bool = False) -> Iterator[int]:
+    def each(self, single: Single, *, at_once: bool = False) -> Iterator[int]:
         """The slots that a message matches, as they are decided.
 
         Matching rests between two of them, so whoever has seen enough pays for no more.
         """
         statistics = np.zeros(4, np.int64)
-        value_of = cache(value_of)
         for graph, alive in zip(self.graphs, self.living, strict=True):
-            slot, kernel = graph.forest.source.slot, graph.kernel
+            kernel, subscribers = graph.kernel, rank.Subscribers(alive, graph.forest.source.slot)
             out = np.empty(len(graph), np.int32)
             memory = _scratch(graph) if at_once else graph.memory()
-            block = encode_one(graph.forest.index, value_of)
+            block = encode_one(graph.forest.index, single)
             memory.cursor[2] = done = 0
-            kernels.begin(kernel, block, 0, alive, slot, memory, out)
+            rank.begin(kernel, block, 0, subscribers, memory, out)
             finished = False
             while not finished:
                 enough = len(out) + 1 if at_once else int(memory.cursor[2]) + 1
-                finished = kernels.proceed(
-                    *(kernel, block, 0, alive, slot, memory, out, statistics),
-                    *(enough, self.signposts),
+                rules = enough, self.signposts
+                finished = rank.proceed(
+                    kernel, block, 0, subscribers, memory, out, statistics, rules
                 )
                 found = out[done : memory.cursor[2]].tolist()
                 done = int(memory.cursor[2])
                 yield from found
-        yield from self.beside.one(value_of)
+        yield from self.beside.one(single).tolist()
 
     def bitmaps(self, messages: Messages, lookups: Lookups) -> tuple[I4, U8]:
         """The slots alive, and for each a row of bits, one per message."""
@@ -275,12 +278,12 @@ def _matched(
     length = block.flags.shape[1]
     ends = np.zeros(length, np.int64)
     out = np.empty(max(_ROOM, 4 * len(graph)), np.int32)
-    memory, slot = _scratch(graph), graph.forest.source.slot
+    memory, subscribers = _scratch(graph), rank.Subscribers(alive, graph.forest.source.slot)
     parts: list[I4] = [np.empty(0, np.int32)]
     first = 0
     while first < length:
-        after = kernels.run(
-            *(graph.kernel, block, first, alive, slot, memory, out, ends, statistics, signposts)
+        after = rank.run(
+            graph.kernel, block, first, subscribers, memory, (out, ends), statistics, signposts
         )
         size = int(ends[after - 1])
         parts.append(out[:size].copy())

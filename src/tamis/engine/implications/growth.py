@@ -15,16 +15,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tamis.diagram.questions import Vocabulary
-from tamis.engine.background import ENDING
-from tamis.engine.folding import SEALED, Folding, joined, place
+from tamis.engine.compile.programs import Source
+from tamis.engine.compile.segment import compile_segment
 from tamis.engine.implications.edges import EDGES, edges_of, find, nothing_found
 from tamis.engine.implications.forest import BUDGET, plant
 from tamis.engine.implications.graph import Graph, GraphState
+from tamis.engine.intake.templates import Templates
 from tamis.engine.layout import U1
-from tamis.engine.segment import compile_segment
-from tamis.engine.source import Source
-from tamis.engine.state import State
-from tamis.engine.templates import Templates
+from tamis.engine.live.background import ENDING
+from tamis.engine.live.merging import SEALED, Folding, joined, place
+from tamis.engine.live.state import State
 
 _QUIET = 0.05  # seconds without a change before the background starts
 _MANY = 16  # small graphs from which on it starts without waiting
@@ -59,8 +59,8 @@ class Implications(Folding):
 
     # --- writing -------------------------------------------------------------
 
-    def append(self, source: Source, characters: int, *, instead_of: int = -1) -> None:
-        """Add subscriptions, visible in the moment in which slot `instead_of` goes (-1: none).
+    def with_more(self, source: Source, characters: int, *, instead_of: int = -1) -> GraphState:
+        """The state with these subscriptions, and without slot `instead_of` (-1: with all).
 
         The caller holds the lock.
         """
@@ -71,13 +71,11 @@ class Implications(Folding):
             source = joined([(old, alive.pop()), (source, _ones(len(source)))])
         graphs.append(self._planted(source))
         alive.append(_ones(len(source)))
-        self._show(graphs, alive)
-        self._fold_later()
+        return self._of(graphs, alive)
 
-    def remove(self, slot: int) -> None:
-        """End a subscription. Its nodes and edges go with the next forest."""
-        self._show(self.state.graphs, self._living_without(slot))
-        self._fold_later()
+    def without(self, slot: int) -> GraphState:
+        """The state without a subscription. Its nodes and edges go with the next forest."""
+        return self._of(self.state.graphs, self._living_without(slot))
 
     def _living_without(self, slot: int) -> list[U1]:
         """Who is alive when the subscription is gone."""
@@ -96,10 +94,9 @@ class Implications(Folding):
         finally:
             self._hurry.clear()
 
-    def _show(self, graphs: Sequence[Graph], alive: Sequence[U1]) -> None:
-        self.state = GraphState(
-            graphs=tuple(graphs), living=tuple(alive), signposts=self.state.signposts
-        )
+    def _of(self, graphs: Sequence[Graph], alive: Sequence[U1]) -> GraphState:
+        signposts = self.state.signposts
+        return GraphState(graphs=tuple(graphs), living=tuple(alive), signposts=signposts)
 
     def _planted(self, source: Source) -> Graph:
         forest = plant(self._vocabulary, self._templates, source, budget=self._tree_budget)
@@ -172,7 +169,7 @@ class Implications(Folding):
             slots = new.forest.source.slot
             living.append(np.empty(0, np.int32))
             stay.insert(0, (new, np.isin(slots, np.concatenate(living)).astype(np.uint8)))
-        self._show([g for g, _ in stay], [a for _, a in stay])
+        self.state = self._of([g for g, _ in stay], [a for _, a in stay])
 
     # --- reading ---------------------------------------------------------------
 

@@ -11,17 +11,19 @@ and is passed over there. A variable is quiet where its whole first list fails w
 equalities come up only where the signposts of their group leave room for them.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+# Kernels are typed by numba, from the arrays that they are called with.
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from tamis.diagram.kernels import HIGHEST, Variables
+from tamis.diagram.bdd import HIGHEST, Variables
 from tamis.engine.implications.edges import Edges
 from tamis.engine.implications.trees import START, Trees, narrowed, within
 from tamis.engine.layout import I4, I8, U1, U8
+from tamis.kernel import kernel
 from tamis.logic.atoms import Kind
 
 EVALUATED, IMPLIED, SHORTCUTS, VISITED = range(4)  # columns of the statistics
@@ -84,7 +86,14 @@ class Graph(NamedTuple):
     start: Starters
 
 
-@njit(cache=True, nogil=True)
+class Subscribers(NamedTuple):
+    """Who is alive, and the slot that stands for each in the results."""
+
+    alive: U1
+    slot: I4
+
+
+@kernel
 def _first_bit(word):
     """The number of the lowest bit that is set."""
     at = 0
@@ -95,7 +104,7 @@ def _first_bit(word):
     return at
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next_filled(filled, v):
     """The first variable from v on whose list is not empty; past the end where there is none."""
     w = v >> 6
@@ -110,7 +119,7 @@ def _next_filled(filled, v):
     return (w << 6) + _first_bit(word)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _truth(questions, v, block, message, memory):
     """What the message says of variable v."""
     kind, place = questions.kind[v], questions.place[v]
@@ -121,20 +130,20 @@ def _truth(questions, v, block, message, memory):
     return memory.fired[place] == memory.cursor[1]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _knowledge(known, group, stamp):
     if known[group, 3] != stamp:
         known[group, 0], known[group, 1], known[group, 2] = START, HIGHEST, 1
         known[group, 3] = stamp
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _learn(variables, known, v, truth):
     row = known[variables.group[v]]
     row[0], row[1], row[2] = narrowed(variables, v, truth, row[0], row[1], row[2])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _read_signposts(graph, group, block, message, memory, statistics):
     """Find between which two signposts of the group the value stands."""
     questions, row = graph.questions, memory.known[group]
@@ -156,7 +165,7 @@ def _read_signposts(graph, group, block, message, memory, statistics):
             low = middle + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pays(questions, group, waiting):
     """Whether so many subscriptions wait that reading the signposts costs less than asking."""
     posts = questions.post_offsets[group + 1] - questions.post_offsets[group]
@@ -167,7 +176,7 @@ def _pays(questions, group, waiting):
     return cost > 3 and waiting > 2 * cost
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _release(start, variables, group, memory):
     """Let the quiet variables of a group come up that what is known of it leaves open."""
     low, high, filled = memory.known[group, 0], memory.known[group, 1], memory.rank.filled
@@ -186,7 +195,7 @@ def _release(start, variables, group, memory):
         filled[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _open(graph, group, block, message, memory, statistics, signposts):
     """The first variable of a group comes up: nothing is known, or what the signposts say."""
     _knowledge(memory.known, group, memory.cursor[1])
@@ -195,7 +204,7 @@ def _open(graph, group, block, message, memory, statistics, signposts):
     _release(graph.start, graph.variables, group, memory)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _ask(graph, v, block, message, memory, statistics):
     """Evaluate variable v, and remember what that says of its group."""
     statistics[EVALUATED] += 1
@@ -204,8 +213,8 @@ def _ask(graph, v, block, message, memory, statistics):
     return 1 if truth else 0
 
 
-@njit(cache=True, nogil=True)
-def begin(graph, block, message, alive, slot, memory, out):
+@kernel
+def begin(graph, block, message, subscribers, memory, out):
     """Start a message: who is to come up, its events, and the subscriptions that need no test."""
     rank, start = memory.rank, graph.start
     rank.filled[:], rank.waiting[:] = start.filled, start.waiting
@@ -214,18 +223,20 @@ def begin(graph, block, message, alive, slot, memory, out):
     for e in range(block.offsets[message], block.offsets[message + 1]):
         memory.fired[block.events[e]] = memory.cursor[1]
     for s in start.always:
-        if alive[s]:
-            out[memory.cursor[2]] = slot[s]
+        if subscribers.alive[s]:
+            out[memory.cursor[2]] = subscribers.slot[s]
             memory.cursor[2] += 1
 
 
-@njit(cache=True, nogil=True)
-def proceed(graph, block, message, alive, slot, memory, out, statistics, enough, signposts):
-    """Decide variables until `enough` matches are out; True when all is decided.
+@kernel
+def proceed(graph, block, message, subscribers, memory, out, statistics, rules):
+    """Decide variables until enough matches are out; True when all is decided.
 
+    rules: (how many are enough, whether signposts are used).
     Arrays are taken out of their tuples once: handing tuples on for each step would cost more
     than the step.
     """
+    (enough, signposts), (alive, slot) = rules, subscribers
     test, low, high, owner = graph.trees.test, graph.trees.low, graph.trees.high, graph.trees.owner
     root, offsets, target = graph.trees.root, graph.edges.offsets, graph.edges.target
     group, begins, ends = graph.variables.group, graph.variables.low, graph.variables.high
@@ -301,34 +312,26 @@ def proceed(graph, block, message, alive, slot, memory, out, statistics, enough,
     return v >= atoms
 
 
-@njit(cache=True, nogil=True)
-def run(graph, block, first, alive, slot, memory, out, ends, statistics, signposts):
+@kernel
+def run(graph, block, first, subscribers, memory, results, statistics, signposts):
     """Messages from number `first` on, while there is room for all subscriptions in `out`.
 
-    ends[m] is where the matches of message m end. Returns the first message that was not done.
+    results: (out, ends); ends[m] is where the matches of message m end. Returns the first message
+    that was not done.
     """
+    out, ends = results
+    rules = np.int64(1) << 62, signposts
     memory.cursor[2] = 0
     for message in range(first, ends.size):
-        if memory.cursor[2] + slot.size > out.size:
+        if memory.cursor[2] + subscribers.slot.size > out.size:
             return message
-        begin(graph, block, message, alive, slot, memory, out)
-        proceed(
-            graph,
-            block,
-            message,
-            alive,
-            slot,
-            memory,
-            out,
-            statistics,
-            np.int64(1) << 62,
-            signposts,
-        )
+        begin(graph, block, message, subscribers, memory, out)
+        proceed(graph, block, message, subscribers, memory, out, statistics, rules)
         ends[message] = memory.cursor[2]
     return ends.size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def brute_force(graph, block, alive, memory, statistics):
     """Every tree on its own, nothing shared: how many match; predicates and nodes are counted."""
     trees = graph.trees

@@ -7,22 +7,26 @@ node has its own place: trees share nothing, so the path to a node is its precon
 The nodes of a tree stand in preorder, the high side first: high[n] == n + 1.
 """
 
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+# Kernels are typed by numba, from the arrays that they are called with.
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from tamis.diagram.kernels import HIGHEST, LOWEST, decided
+from tamis.diagram import packed
+from tamis.diagram.bdd import HIGHEST, LOWEST, decided
 from tamis.engine.layout import I4
+from tamis.kernel import kernel
+from tamis.logic import Family, Kind
 
 FULL = -1  # the arrays are too small
 OVER = -2  # the tree is too large
 MOST_VARIABLES = 48
 MOST_WORDS = 512
 START = LOWEST + 2  # the first position of a value (see diagram.variables)
-DEFINED = 4 << 4  # the question that asks whether term 0 is defined
+DEFINED = packed.question(0, Family.ANY, Kind.DEFINED)  # is term 0 defined?
 
 
 class Trees(NamedTuple):
@@ -35,7 +39,7 @@ class Trees(NamedTuple):
     root: I4  # condition -> node
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def narrowed(variables, v, assumed, low, high, void):
     """What is known of a group's value after variable v turned out true or false.
 
@@ -53,7 +57,7 @@ def narrowed(variables, v, assumed, low, high, void):
     return low, high, np.int64(0) if assumed else void
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def within(a, b, low, high, void):
     """1 or 0 where that knowledge decides a variable that is true in [a, b), else -1."""
     if a < b:
@@ -64,32 +68,32 @@ def within(a, b, low, high, void):
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def answered(variables, v, low, high, void):
     """The same for variable v."""
     return within(variables.low[v], variables.high[v], low, high, void)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def related(variables, v, known, truth, base, end):
     """1 or 0 where the tests known[base:end] of its group decide variable v as its kin, else -1."""
     return decided(variables, v, LOWEST, HIGHEST, known[base:], truth[base:], end - base)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _value(program, slot, assigned, live, stack, starts):
     """The program's truth where `assigned` decides it, else -1; `live` marks what still matters."""
     depth = 0
     for i in range(program.size):
         word = program[i]
         start = i
-        if word >= 0:
+        if packed.is_literal(word):
             known = assigned[slot[i]]
-            value = known if known < 0 else known ^ (word & 1)
+            value = known if known < 0 else known ^ packed.negated(word)
             live[i] = known < 0
         else:
-            absorbing = (-word - 1) & 1  # OR is true where one part is, AND false
-            width = (-word - 1) >> 1
+            absorbing = packed.is_or(word)  # OR is true where one part is, AND false
+            width = packed.width(word)
             depth -= width
             value = 1 - absorbing
             for k in range(depth, depth + width):
@@ -107,7 +111,7 @@ def _value(program, slot, assigned, live, stack, starts):
     return stack[0]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _next(program, slot, live):
     """The first variable in order that still matters."""
     best = 1 << 30
@@ -117,12 +121,12 @@ def _next(program, slot, live):
     return best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _slots(program, own):
     slot = np.zeros(program.size, np.int32)
     for i in range(program.size):
-        if program[i] >= 0:
-            slot[i] = np.searchsorted(own, program[i] >> 1)
+        if packed.is_literal(program[i]):
+            slot[i] = np.searchsorted(own, packed.asked(program[i]))
     return slot
 
 
@@ -130,7 +134,7 @@ def _slots(program, own):
 _NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _VOID, _BASE, _KIN = range(9)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def tree(program, variables, trees, first, budget):
     """Write the tree of one program to places first, first + 1, ...; how many, or FULL, or OVER.
 
@@ -139,7 +143,7 @@ def tree(program, variables, trees, first, budget):
     """
     if program.size > MOST_WORDS:
         return OVER
-    own = np.unique(program[program >= 0] >> 1)
+    own = np.unique(packed.asked(program[packed.is_literal(program)]))
     if own.size > MOST_VARIABLES:
         return OVER
     atoms = variables.group.size
@@ -216,7 +220,7 @@ def tree(program, variables, trees, first, budget):
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def grow(offsets, words, variables, trees, progress, budget):
     """Trees for the programs from number progress[0] on, to places from progress[1] on.
 
@@ -238,7 +242,7 @@ def grow(offsets, words, variables, trees, progress, budget):
 # --- requirements --------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _follows(program, term, stack):
     """Whether a program can only be true where `term` is defined.
 
@@ -246,11 +250,11 @@ def _follows(program, term, stack):
     """
     depth = 0
     for word in program:
-        if word >= 0:
-            value = (word & 1) if (word >> 9) == term else -1
+        if packed.is_literal(word):
+            value = packed.negated(word) if packed.term(packed.asked(word)) == term else -1
         else:
-            absorbing = (-word - 1) & 1
-            width = (-word - 1) >> 1
+            absorbing = packed.is_or(word)
+            width = packed.width(word)
             depth -= width
             value = 1 - absorbing
             for k in range(depth, depth + width):
@@ -264,7 +268,7 @@ def _follows(program, term, stack):
     return stack[0] == 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def complete(offsets, words, needed, terms, out_offsets, out):
     """Templates with their requirements written out: `defined(term) AND ...`, where that says more.
 
@@ -284,12 +288,12 @@ def complete(offsets, words, needed, terms, out_offsets, out):
         for term in terms[needed[t] : needed[t + 1]]:
             if not _follows(program, term, stack):
                 if fits:
-                    out[at] = 2 * (term << 8 | DEFINED)
+                    out[at] = packed.literal(packed.with_term(DEFINED, term), 0)
                 at += 1
                 more += 1
         if more:
             if fits:
-                out[at] = -2 * (more + 1) - 1
+                out[at] = packed.conjunction(more + 1)
             at += 1
     out_offsets[offsets.size - 1] = at
     return at

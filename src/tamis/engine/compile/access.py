@@ -1,0 +1,378 @@
+"""Access: what leads to subscriptions, and the clusters and boxes that it leads to.
+
+Most conditions cannot hold unless one of a few events is fired: `symbol = 'IBM'` is an event, and
+the subscriptions that need it are a cluster. Where bounds of keys say more than any event, or
+there is none, they lead to the subscriptions, as boxes (compile/cube_trees.py). Those that need
+nothing selective form cluster 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tamis.diagram import packed
+from tamis.diagram.bdd import HIGHEST, LOWEST
+from tamis.diagram.questions import AMONG, Vocabulary
+from tamis.diagram.variables import SPREAD, Atoms
+from tamis.engine.compile.cube_trees import (
+    LEAST,
+    MOST_TESTS,
+    MOST_WORDS,
+    Box,
+    Flag,
+    Shape,
+    ranges,
+    share,
+)
+from tamis.engine.compile.programs import Source
+from tamis.engine.compile.ways import NEVER, Side, Way, best_way
+from tamis.engine.index.term_index import Index
+from tamis.engine.intake.templates import Choice, Template, Used
+from tamis.engine.layout import I4, I8, Access
+from tamis.language.tree import attributes
+from tamis.logic import Kind
+from tamis.logic.lists import has_several
+
+_DEFINED = 64  # terms that a message is expected to define at most
+MIN_POINTS = 16  # distinct constants that a term needs before its memberships give access
+_SHORT = 3  # characters on average, below which texts are in no way rare
+_SAMPLE = 1024
+_CONTAINS = int(Kind.CONTAINS)
+FEW = 8  # subscriptions of a template, for which no way by bounds is sought
+OVERLAPS = 1024  # subscriptions with several sides that are worth making matches distinct
+_RARE = 0.05  # share from which on bounds lead only where thresholds are rarely shared
+_COMMON = 0.25  # share of all sides together that is too much
+_CHEAP = 256  # cubes of a cluster that cost as much as one program checked behind a tree
+Pairs = tuple[I8, I4, I4]  # offsets and subscriptions of the clusters, access variable of each
+
+
+@dataclass(frozen=True, slots=True)
+class Compiling:
+    """What a segment is compiled from."""
+
+    vocabulary: Vocabulary
+    used: Used
+    source: Source
+    atoms: Atoms
+    variable: I4  # of each literal
+    index: Index
+
+
+@dataclass(slots=True)
+class Found:
+    """Where subscriptions go."""
+
+    rest: list[I4] = field(default_factory=list)
+    under: list[tuple[I4, I4]] = field(default_factory=list)  # (subscriptions, access variables)
+    alone: list[tuple[int, list[int]]] = field(default_factory=list)  # (subscription, variables)
+    boxes: list[Box] = field(default_factory=list)
+    sides: list[Box] = field(default_factory=list)  # of subscriptions that have others too
+    several: list[tuple[I4, Template, Way]] = field(default_factory=list)  # undecided yet
+    overlap: bool = False  # whether a message may come to one subscription in several ways
+
+
+def clusters_by_access(given: Compiling) -> tuple[Pairs, Access, list[Box], bool]:
+    """Put every subscription into cluster 0, under its access events or into boxes; and whether
+    one may be in several of these that a message can meet at once."""
+    used, found = given.used, Found()
+    points = _points(given.vocabulary, given.atoms)
+    _drop_short(given.vocabulary, given.atoms, points)
+    selective = _selective(points)
+    by_template = np.argsort(used.which, kind="stable").astype(np.int32)
+    starts = np.searchsorted(used.which[by_template], np.arange(1, len(used.items)))
+    for template, members in zip(used.items, np.split(by_template, starts), strict=False):
+        way = _way_by_bounds(given, template, members, points, selective)
+        if way is not None and len(way.sides) > 1:
+            found.several.append((members, template, way))
+        elif way is not None:
+            found.boxes.append(_box(given, template, members, way.sides[0]))
+        else:
+            _by_events(given, template, members, _choose(template, points, selective), found)
+    found.overlap |= _decide_several(given, points, selective, found)
+    _drop_small(found)
+    place = given.index.place
+    pairs, access = _pairs(found.rest, found.under, found.alone, place, given.index.events)
+    return pairs, access, found.boxes, found.overlap
+
+
+def _by_events(
+    given: Compiling, template: Template, members: I4, choice: Choice | None, found: Found
+) -> None:
+    if not choice:
+        found.rest.append(members)
+    elif len(choice) == 1 and packed.kind(template.asked[choice[0]]) == Kind.MEMBER:
+        variables = given.variable[given.source.offsets[members] + choice[0]]
+        found.under.append((members, variables))
+    else:
+        _spread(given, members, template, choice, found)
+
+
+# --- bounds ------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Costs:
+    """What the literals of one template are expected to cost."""
+
+    given: Compiling
+    template: Template
+    asked: tuple[int, ...]  # of the template
+    members: I4
+    points: dict[int, int]
+    selective: frozenset[int]
+
+    def event(self, literal: int) -> float:
+        if self.asked[literal] not in self.selective:
+            return NEVER
+        chance = _chance(self.asked[literal], self.points)
+        return NEVER if chance >= 0.5 else chance / _CHEAP
+
+    def bounds(self, literals: tuple[int, ...]) -> float:
+        sample = self.members[:: max(1, len(self.members) // 4096)]
+        box = _box(self.given, self.template, sample, Side(-1, literals))
+        if len(box.subscription) == 0:
+            return 0.0
+        cost = 1.0
+        for own in ranges(box.shape.tests, box.bounds):
+            cost *= share(own)
+        at = self.given.source.offsets[sample]
+        asked = {len(np.unique(self.given.variable[at + literal])) for literal in literals}
+        return cost if cost < _RARE or 4 * max(asked) >= len(sample) else NEVER
+
+
+def _way_by_bounds(
+    given: Compiling,
+    template: Template,
+    members: I4,
+    points: dict[int, int],
+    selective: frozenset[int],
+) -> Way | None:
+    """The best way in, if there are bounds in it."""
+    if len(members) < FEW or len(template.words) > MOST_WORDS:
+        return None
+    asked = template.asked
+    if not any(packed.kind(question) == Kind.BELOW for question in asked):
+        return None
+    way = best_way(template.words, _Costs(given, template, asked, members, points, selective))
+    if way is None or all(side.event >= 0 for side in way.sides):
+        return None
+    return None if len(way.sides) > 1 and way.cost > _COMMON else way
+
+
+def _box(given: Compiling, template: Template, members: I4, side: Side) -> Box:
+    """The bounds of these subscriptions; those that nothing can match are left out."""
+    words = [word for word in template.words if packed.is_literal(word)]
+    at, index = given.source.offsets[members], given.index
+    low: dict[int, I8] = {}
+    high: dict[int, I8] = {}
+    alive = np.ones(len(members), bool)
+    for literal in side.bounds:
+        variables = given.variable[at + literal]
+        if not len(variables):
+            continue
+        column, threshold = int(index.place[variables[0]]), index.threshold[variables]
+        if packed.negated(words[literal]):
+            low[column] = np.maximum(low.get(column, LOWEST), threshold)
+        else:
+            alive &= threshold > LOWEST
+            high[column] = np.minimum(high.get(column, HIGHEST), threshold - 1)
+    for column in low.keys() & high.keys():
+        alive &= low[column] <= high[column]
+    tests = {**low, **{~column: ~bound for column, bound in high.items()}}
+    few = dict(list(tests.items())[:MOST_TESTS])
+    checked = not side.exact or len(few) < len(tests)
+    shape = Shape(tuple(few), _flags(given, template, side), checked)
+    bounds = np.stack([*few.values()]) if few else np.empty((0, len(members)), np.int64)
+    return Box(shape, members[alive], bounds[:, alive])
+
+
+def _flags(given: Compiling, template: Template, side: Side) -> tuple[Flag, ...]:
+    """What messages must define, and of which family, before keys mean anything."""
+    column = given.index.column
+    found = {(column[term], 1, 1) for term in template.required}
+    for word in side.flags:
+        asked = packed.asked(word)
+        bit = 1 if packed.kind(asked) == Kind.DEFINED else 2 << packed.family(asked)
+        found.add((column[packed.term(asked)], int(bit), 1 - int(packed.negated(word))))
+    return tuple(sorted(found))
+
+
+def _decide_several(
+    given: Compiling, points: dict[int, int], selective: frozenset[int], found: Found
+) -> bool:
+    """Subscriptions with several sides: put on each, where they are many; whether they are."""
+    total = sum(len(members) for members, _, _ in found.several)
+    if total == 0:
+        return False
+    many = total >= OVERLAPS or 8 * total >= len(given.source)
+    for members, template, way in found.several:
+        if not (many and _put_on_sides(given, members, template, way, found)):
+            _by_events(given, template, members, _choose(template, points, selective), found)
+    return many
+
+
+def _put_on_sides(
+    given: Compiling, members: I4, template: Template, way: Way, found: Found
+) -> bool:
+    """False, and nothing done, where an IN has too many constants."""
+    under, boxes = [], []
+    for side in way.sides:
+        if side.event < 0:
+            boxes.append(_box(given, template, members, side))
+            continue
+        variables = given.variable[given.source.offsets[members] + side.event]
+        if packed.kind(template.asked[side.event]) != AMONG:
+            under.append((members, variables))
+            continue
+        points = [_point_variables(given.vocabulary, given.atoms, v) for v in variables.tolist()]
+        if any(-1 in own for own in points):
+            return False
+        sizes = [len(own) for own in points]
+        spread = np.array([p for own in points for p in own], np.int32)
+        under.append((np.repeat(members, sizes), spread))
+    found.sides += boxes
+    found.under += under
+    return True
+
+
+def _drop_small(found: Found) -> None:
+    """Boxes of which there are too few for a tree go to cluster 0, but for those on one of several
+    sides: there the other sides count on them."""
+    sizes: dict[Shape, int] = {}
+    for box in (*found.boxes, *found.sides):
+        sizes[box.shape] = sizes.get(box.shape, 0) + len(box.subscription)
+    small = [box for box in found.boxes if sizes[box.shape] < LEAST]
+    found.rest += [box.subscription for box in small]
+    found.boxes = [box for box in found.boxes if sizes[box.shape] >= LEAST] + found.sides
+
+
+# --- events ------------------------------------------------------------------
+
+
+def _spread(
+    given: Compiling, members: I4, template: Template, choice: Choice, found: Found
+) -> None:
+    """Subscriptions with several ways in: one term's constants spread, mixed ones stand alone."""
+    asked = template.asked
+    kinds = {packed.kind(asked[c]) for c in choice}
+    one_term = len({packed.line(asked[c]) for c in choice}) == 1 and kinds <= {Kind.MEMBER, AMONG}
+    if one_term and has_several(given.vocabulary.terms.terms[packed.term(asked[choice[0]])]):
+        found.overlap = True
+    for s in members.tolist():
+        ways = [int(given.variable[given.source.offsets[s] + c]) for c in choice]
+        if not one_term:
+            found.alone.append((s, sorted(set(ways))))
+            continue
+        spread = {p for v in ways for p in _point_variables(given.vocabulary, given.atoms, v)}
+        if len(spread) > SPREAD or -1 in spread:
+            found.rest.append(np.array([s], np.int32))
+        else:
+            subscriptions = np.full(len(spread), s, np.int32)
+            found.under.append((subscriptions, np.array(sorted(spread), np.int32)))
+
+
+def _point_variables(vocabulary: Vocabulary, atoms: Atoms, v: int) -> list[int]:
+    """The MEMBER variables of the constants of variable v; -1 where they are too many."""
+    asked = int(atoms.question[v])
+    if packed.kind(asked) == Kind.MEMBER:
+        return [v]
+    term, family = packed.term(asked), packed.family(asked)
+    keys = vocabulary.members(family, term, int(atoms.key[v]))
+    if len(keys) > SPREAD:
+        return [-1]
+    point = packed.question(term, family, Kind.MEMBER)
+    candidates = np.flatnonzero(atoms.question == point)
+    where = {int(atoms.key[i]): int(i) for i in candidates} if len(candidates) < 4096 else None
+    if where is None:
+        sorter = np.argsort(atoms.key[candidates])
+        at = np.searchsorted(atoms.key[candidates], keys, sorter=sorter)
+        return [int(candidates[sorter[i]]) for i in at]
+    return [where[k] for k in keys]
+
+
+def _points(vocabulary: Vocabulary, atoms: Atoms) -> dict[int, int]:
+    """How many distinct constants each question has. Where there are many attributes a message
+    defines few of them, so each constant counts for more."""
+    asked, counts = np.unique(atoms.question, return_counts=True)
+    terms = np.unique(atoms.term).tolist()
+    if len(terms) > _DEFINED:
+        names = {n for term in terms for n in attributes(vocabulary.terms.terms[term])}
+        counts *= max(1, len(names) // _DEFINED)
+    return dict(zip(asked.tolist(), counts.tolist(), strict=True))
+
+
+def _drop_short(vocabulary: Vocabulary, atoms: Atoms, points: dict[int, int]) -> None:
+    """Texts of one or two characters stand in many a value: they lead nowhere."""
+    for asked in [q for q, n in points.items() if n >= MIN_POINTS and packed.kind(q) == _CONTAINS]:
+        keys = atoms.key[atoms.question == asked][:_SAMPLE].tolist()
+        if sum([len(vocabulary.pool.values[k]) for k in keys]) < _SHORT * len(keys):
+            points[asked] = 1
+
+
+def _selective(points: dict[int, int]) -> frozenset[int]:
+    """Questions with so many constants that one of them says a lot."""
+    many = {
+        q for q, count in points.items() if count >= MIN_POINTS and packed.kind(q) >= Kind.MEMBER
+    }
+    among = {packed.with_kind(q, AMONG) for q in many if packed.kind(q) == Kind.MEMBER}
+    return frozenset(many | among)
+
+
+def _choose(template: Template, points: dict[int, int], selective: frozenset[int]) -> Choice | None:
+    """The most selective events of which a condition needs one, if they are selective enough."""
+    asked = template.asked
+    if not selective.intersection(asked):
+        return None
+
+    def chance(literal: int) -> float:
+        return _chance(asked[literal], points)
+
+    best = min(template.choices, key=lambda c: sum(map(chance, c)), default=None)
+    return best if best is not None and max(map(chance, best)) < 0.5 else None
+
+
+def _chance(asked: int, points: dict[int, int]) -> float:
+    """How likely an event is fired, by how many constants there are beside its own."""
+    kind = packed.kind(asked)
+    if kind not in (Kind.MEMBER, AMONG):
+        return 0.02 if points.get(asked, 1) >= MIN_POINTS else 1.0
+    many = points.get(packed.with_kind(asked, Kind.MEMBER), 1)
+    return (1.0 if kind == Kind.MEMBER else 4.0) / many if many >= MIN_POINTS else 1.0
+
+
+def _pairs(
+    rest: list[I4],
+    under: list[tuple[I4, I4]],
+    alone: list[tuple[int, list[int]]],
+    place: I4,
+    events: int,
+) -> tuple[Pairs, Access]:
+    everywhere = np.sort(np.concatenate(rest)) if rest else np.empty(0, np.int32)
+    subscription = np.concatenate([s for s, _ in under]) if under else np.empty(0, np.int32)
+    variable = np.concatenate([v for _, v in under]) if under else np.empty(0, np.int32)
+    order = np.lexsort((subscription, variable))
+    subscription, variable = subscription[order], variable[order]
+    heads, sizes = np.unique(variable, return_counts=True)
+    members = np.concatenate(
+        [everywhere, subscription, np.array([s for s, _ in alone], np.int32)]
+    ).astype(np.int32)
+    offsets = np.concatenate(
+        [[0], np.cumsum([len(everywhere), *sizes.tolist(), *([1] * len(alone))])]
+    ).astype(np.int64)
+    access = np.concatenate([[-1], heads, np.full(len(alone), -1)]).astype(np.int32)
+    event = [place[heads], np.array([place[v] for _, vs in alone for v in vs], np.int32)]
+    cluster = [
+        np.arange(1, len(heads) + 1),
+        np.array([1 + len(heads) + i for i, (_, vs) in enumerate(alone) for _ in vs], np.int64),
+    ]
+    return (offsets, members, access), _access(
+        np.concatenate(event), np.concatenate(cluster), events
+    )
+
+
+def _access(event: I4, cluster: I8, events: int) -> Access:
+    order = np.argsort(event, kind="stable")
+    offsets = np.searchsorted(event[order], np.arange(events + 1)).astype(np.int64)
+    return Access(offsets, cluster[order].astype(np.int32))

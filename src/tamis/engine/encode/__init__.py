@@ -1,0 +1,1 @@
+"""Messages in, blocks out: keys among thresholds, flags, fired events."""

@@ -1,0 +1,146 @@
+"""Batches of messages, as columns on demand: each term is computed once per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tamis.engine.encode.column_texts import Words
+from tamis.engine.encode.columns import (
+    AnyColumn,
+    Column,
+    constant,
+    containers_from_arrow,
+    from_arrow,
+    undefined,
+)
+from tamis.engine.encode.derive import derive
+from tamis.errors import InputError, MessageError
+from tamis.language.tree import Attribute as Name
+from tamis.logic import Derived, Lookups, Semantics
+from tamis.schema import Attribute, Schema, Shape, Type
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Messages:
+    """A batch. Columns of attributes are given; those of derived terms are made when asked for."""
+
+    def __init__(self, length: int, columns: Mapping[str, AnyColumn]) -> None:
+        self.length, self.columns = length, columns
+        self.derived: dict[Derived, AnyColumn] = {}
+
+    def __len__(self) -> int:
+        return self.length
+
+    def column(self, term: Derived, lookups: Lookups) -> AnyColumn:
+        if isinstance(term, Name):
+            return self.attribute(term.name)
+        if term not in self.derived:
+            self.derived[term] = derive(term, self.attribute, self.length, lookups)
+        return self.derived[term]
+
+    def attribute(self, name: str) -> AnyColumn:
+        return self.columns.get(name) or undefined(self.length)
+
+
+def from_table(
+    table: pa.Table | pa.RecordBatch,
+    names: Sequence[str],
+    semantics: Semantics,
+    schema: Schema | None,
+    first: int = 0,
+) -> Messages:
+    """Only the named columns are read; nested ones by dotted name. `first`: the number of row 0.
+
+    A value that the schema (or 64 bits, or UTF-8) cannot hold is a MessageError naming its row.
+    """
+    from tamis.messages.columns import flatten
+
+    roots = {name.split(".")[0] for name in names} | set(names)
+    held = [n for n in table.schema.names if n in roots]
+    if len(set(held)) != len(held):
+        twice = next(n for n in held if held.count(n) > 1)
+        raise InputError(f"the table has two columns {twice!r}: rename one of them")
+    given = {n: _whole(table.column(n)) for n in held}
+    misfits: dict[int, str] = {}
+    columns: dict[str, AnyColumn] = {}
+    for name, array in flatten(given, structs=True).items():
+        if name not in names:
+            continue
+        own = schema[name] if schema is not None and name in schema else None
+        columns[name] = _column(name, array, own, misfits)
+    if misfits:
+        row, reason = min(misfits.items())
+        more = f" (and {len(misfits) - 1} more rows)" if len(misfits) > 1 else ""
+        raise MessageError(f"row {first + row}: {reason}{more}")
+    return Messages(table.num_rows, _complete(columns, table.num_rows, semantics, schema, first))
+
+
+def _column(
+    name: str, array: pa.Array, own: Attribute | None, misfits: dict[int, str]
+) -> AnyColumn:
+    """One column, as the schema wants it if that names it."""
+    from tamis.messages.columns import column_type, normal
+    from tamis.messages.containers import fit_attribute, shape_of, with_values
+
+    shape = own.shape if own is not None else shape_of(array.type)
+    if own is not None:
+        array = fit_attribute(name, array, own, misfits)
+    elif shape is Shape.SCALAR:
+        array = normal(name, array, misfits)
+    else:
+        array = with_values(name, array, None, misfits)
+    if shape is not Shape.SCALAR:
+        return containers_from_arrow(array, shape)
+    return from_arrow(array, column_type(array.type) if own is None else own.type)
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    import pyarrow as pa
+
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _complete(
+    columns: dict[str, AnyColumn],
+    length: int,
+    semantics: Semantics,
+    schema: Schema | None,
+    first: int,
+) -> dict[str, AnyColumn]:
+    """Fill in defaults; under total semantics, insist that nothing is missing."""
+    if schema is None or semantics not in ("default", "total"):
+        return columns
+    for attribute in schema.attributes:
+        column = columns.get(attribute.name) or undefined(length)
+        assert isinstance(column, Column)
+        if column.valid.all() and length:
+            continue
+        if semantics == "total":
+            if length:
+                row = int(np.flatnonzero(~column.valid)[0])
+                raise MessageError(
+                    f"row {first + row} does not define {attribute.name}: "
+                    "total semantics needs every attribute"
+                )
+        elif attribute.default is not None:
+            columns[attribute.name] = filled(column, attribute.default, attribute.type)
+    return columns
+
+
+def filled(column: Column, default: object, kind: Type) -> Column:
+    """The column with the default where it is undefined."""
+    whole = constant(default, kind, len(column))
+    if column.type is None:
+        return whole
+    if kind is Type.STRING:
+        texts = Words([*column.texts, str(default)])
+        data = np.where(column.valid, column.data, len(texts) - 1).astype(np.int32)
+        return Column(kind, whole.valid, data, texts)
+    return Column(kind, whole.valid, np.where(column.valid, column.data, whole.data))

@@ -1,0 +1,1 @@
+"""Indexes: what a segment asks of each term, looked up by value."""

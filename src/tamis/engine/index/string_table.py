@@ -1,0 +1,161 @@
+"""A table of strings that kernels look bytes up in: Arrow's strings, straight from its buffers."""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
+# Kernels are typed by numba, from the arrays that they are called with.
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from tamis.engine.layout import I8, U1, U8
+from tamis.engine.simd import entry_of, mixed, word_at
+from tamis.kernel import kernel
+
+_SEED = np.uint64(0x9E3779B97F4A7C15)
+_FEW = 512  # words: their table may be sparse and still stays in the nearest cache
+_AT_ONCE = 512
+_LONG = np.uint64(1 << 63)
+
+
+class Strings(NamedTuple):
+    """Strings in UTF-8, one behind the other; string i begins at offsets[i]."""
+
+    data: U1
+    offsets: I8
+
+
+class Table(NamedTuple):
+    """Open addressing: rows (tag, number of a string plus one); the table is half empty.
+
+    The tag of fewer than eight bytes is these and their number: it says it all. That of more is a
+    hash, with its highest bit set.
+    """
+
+    entries: U8
+    strings: Strings
+
+
+def table_of(texts: Iterable[str]) -> Table:
+    """A table of distinct texts, numbered in their order."""
+    encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
+    offsets = np.zeros(len(encoded) + 1, np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    strings = Strings(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+    tags = np.empty(len(encoded), np.uint64)
+    _tags(strings.data, strings.offsets, tags)
+    return Table(entries_of(tags), strings)
+
+
+def entries_of(words: U8) -> U8:
+    """A table of words alone, numbered in their order."""
+    spare = 8 if len(words) <= _FEW else 2  # a short search is guessed right by the processor
+    entries = np.zeros((1 << max(4, (spare * len(words)).bit_length()), 2), np.uint64)
+    _enter(words, entries)
+    return entries
+
+
+@kernel(inline=True)
+def _tail(data, at, left):
+    """Fewer than eight bytes as one word."""
+    if at + 8 <= data.size:
+        return word_at(data, at) & ((np.uint64(1) << np.uint64(8 * left)) - np.uint64(1))
+    word = np.uint64(0)
+    for i in range(left):
+        word |= np.uint64(data[at + i]) << np.uint64(8 * i)
+    return word
+
+
+@kernel(inline=True)
+def _hash(data, begin, end):
+    value = _SEED ^ np.uint64(end - begin)
+    at = begin
+    while at + 8 <= end:
+        value = mixed(value, word_at(data, at))
+        at += 8
+    return mixed(value, _tail(data, at, end - at))
+
+
+@kernel(inline=True)
+def _same(data, begin, other, other_begin, length):
+    at = 0
+    while at + 8 <= length:
+        if word_at(data, begin + at) != word_at(other, other_begin + at):
+            return False
+        at += 8
+    left = length - at
+    return _tail(data, begin + at, left) == _tail(other, other_begin + at, left)
+
+
+@kernel(inline=True)
+def _tag(data, begin, end):
+    length = end - begin
+    if length < 8:
+        return _tail(data, begin, length) | np.uint64(length) << np.uint64(56)
+    return _hash(data, begin, end) | _LONG
+
+
+@kernel
+def _tags(data, offsets, tags):
+    for i in range(tags.size):
+        tags[i] = _tag(data, offsets[i], offsets[i + 1])
+
+
+@kernel
+def _enter(words, entries):
+    size = entries.shape[0]
+    for i in range(words.size):
+        at = entry_of(words[i], size)
+        while entries[at, 1] != 0:
+            at = (at + 1) & (size - 1)
+        entries[at, 0], entries[at, 1] = words[i], i + 1
+
+
+@kernel
+def find(data, offsets, valid, table, out):
+    """out[m]: which string of the table string m is, -1 where it is none.
+
+    Tags first, some hundreds at a time: two short loops are faster than one long one.
+    """
+    entries, known, starts = table.entries, table.strings.data, table.strings.offsets
+    size = entries.shape[0]
+    tags = np.empty(_AT_ONCE, np.uint64)
+    for first in range(0, out.size, _AT_ONCE):
+        last = min(first + _AT_ONCE, out.size)
+        for m in range(first, last):
+            tags[m - first] = _tag(data, np.int64(offsets[m]), np.int64(offsets[m + 1]))
+        for m in range(first, last):
+            tag, out[m] = tags[m - first], -1
+            at = entry_of(tag, size)
+            while valid[m]:
+                i = np.int64(entries[at, 1]) - 1
+                if i < 0 or (
+                    entries[at, 0] == tag
+                    and (tag < _LONG or _equal(data, offsets, m, known, starts, i))
+                ):
+                    out[m] = i
+                    break
+                at = (at + 1) & (size - 1)
+
+
+@kernel(inline=True)
+def _equal(data, offsets, m, known, starts, i):
+    begin = np.int64(offsets[m])
+    length = np.int64(offsets[m + 1]) - begin
+    return starts[i + 1] - starts[i] == length and _same(data, begin, known, starts[i], length)
+
+
+@kernel
+def find_words(entries, wanted, valid, out):
+    """out[m]: the number of the word that wanted[m] is, -1 where it is none."""
+    size = entries.shape[0]
+    for m in range(out.size):
+        out[m] = -1
+        at = entry_of(wanted[m], size)
+        while valid[m]:
+            i = np.int64(entries[at, 1]) - 1
+            if entries[at, 0] == wanted[m] or i < 0:
+                out[m] = i
+                break
+            at = (at + 1) & (size - 1)

@@ -1,0 +1,1 @@
+"""Compiled loops that evaluate blocks against segments."""

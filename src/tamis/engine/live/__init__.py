@@ -1,0 +1,1 @@
+"""The subscriptions of a matcher while they change: states, merging, ids."""

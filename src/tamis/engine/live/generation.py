@@ -1,0 +1,114 @@
+"""The subscriptions of a matcher, from selectors to segments.
+
+Numbers of subscriptions ("slots"), of constants and of templates are given once and never again,
+which is why readers need no lock. So contents in which most is dead are *renewed*: all that
+lives is written into new ones, which take their place in one moment.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tamis.engine.compile.programs import Source
+from tamis.engine.compile.segment import Segment, compile_segment
+from tamis.engine.ids import Id
+from tamis.engine.intake.reader import Intake
+from tamis.engine.layout import I4
+from tamis.engine.live.background import ENDING
+from tamis.engine.live.id_array import Names
+from tamis.engine.live.id_table import Slots
+from tamis.engine.live.merging import Folding
+from tamis.whole import whole
+
+SURPLUS = 10_000  # slots of removed subscriptions that are put up with, however few are alive
+_AT_ONCE = 200  # selectors that are read in one go while others want to work too
+_PAUSE = 0.002  # seconds between these
+
+Keeper = Callable[[Intake], Folding]  # makes what keeps the state of subscriptions
+
+
+class Contents:
+    """Writers hold `lock`; readers take `folding.state`, and the names of its slots, from one and
+    the same contents."""
+
+    def __init__(self, intake: Intake, keeper: Keeper | None = None) -> None:
+        self.intake = intake
+        self.ids: list[Id] = []
+        self.texts: list[str] = []
+        self.slots = Slots(self.ids)
+        self.names = Names(self.ids)
+        self.folding = keeper(intake) if keeper else Folding(self.compile)
+
+    @property
+    def lock(self) -> threading.RLock:
+        return self.folding.lock
+
+    def compile(self, source: Source) -> Segment:
+        return compile_segment(self.intake.vocabulary, self.intake.templates, source)
+
+    def put(self, id: Id, selector: str) -> tuple[int, Sequence[int]]:
+        """Add one subscription, in place of the one of that id; its template and keys."""
+        template, keys = self.intake.read(selector)
+        sizes, old = array("q", [len(keys)]), self.slots.get(id)
+        self.append([id], [selector], array("i", [template]), sizes, keys, old)
+        return template, keys
+
+    def append(
+        self,
+        ids: Sequence[Id],
+        texts: Sequence[str],
+        templates: Sequence[int],
+        sizes: Sequence[int],
+        keys: Sequence[int],
+        instead_of: int = -1,
+    ) -> None:
+        """Subscribe `ids`. Readers find the names of slots before the slots; should compiling
+        fail, or be interrupted, nothing has changed."""
+        first = len(self.ids)
+        offsets = np.zeros(len(ids) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        slots = np.arange(first, first + len(ids), dtype=np.int32)
+        source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
+        state = self.folding.with_more(source, sum(map(len, texts)), instead_of=instead_of)
+        with whole():
+            self.ids.extend(ids)
+            self.texts.extend(texts)
+            self.folding.show(state)
+            if instead_of >= 0:
+                self.slots.pop(ids[0])  # it moves to the end
+            self.slots.add(ids, first)
+
+    def remove(self, id: Id) -> None:
+        state = self.folding.without(self.slots[id])
+        with whole():
+            self.folding.show(state)
+            self.slots.pop(id)
+
+    @property
+    def worn(self) -> bool:
+        """Whether most of it is dead."""
+        return len(self.ids) - len(self.slots) > max(SURPLUS, len(self.slots))
+
+    def carry(self, old: Contents, known: I4, now: I4) -> None:
+        """Follow the contents that these are to replace: slots `known` of theirs are here, slots
+        `now` are alive. Takes its time, unless the process is about to end."""
+        with self.lock:
+            for slot in np.setdiff1d(known, now, assume_unique=True).tolist():
+                self.remove(old.ids[slot])
+        new = np.setdiff1d(now, known, assume_unique=True).tolist()
+        templates, sizes, keys = array("i"), array("q"), array("q")
+        for i, slot in enumerate(new):
+            template, own = self.intake.read(old.texts[slot])
+            templates.append(template)
+            sizes.append(len(own))
+            keys.extend(own)
+            if i % _AT_ONCE == _AT_ONCE - 1 and ENDING.wait(_PAUSE):
+                return
+        if new:
+            ids, texts = [old.ids[s] for s in new], [old.texts[s] for s in new]
+            with self.lock:
+                self.append(ids, texts, templates, sizes, keys)

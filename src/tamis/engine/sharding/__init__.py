@@ -1,0 +1,1 @@
+"""Sets of subscriptions cut into shards, and messages routed to them."""

@@ -1,0 +1,1 @@
+"""A matcher as one file, and the file as a matcher again."""

@@ -1,5 +1,0 @@
-"""A table of subscriptions on a file system: versioned, and safe from crashes."""
-
-from tamis.engine.table.subscriptions import Change, Subscriptions
-
-__all__ = ["Change", "Subscriptions"]

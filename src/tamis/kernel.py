@@ -1,0 +1,184 @@
+"""`@kernel`: one way to compile. tamis/compiled.py has where compiled kernels are kept.
+
+Compiling takes a minute or two. Until all kernels of a fresh install are compiled, those of the
+engine run as the plain Python that they are written in, while another process compiles
+(docs/decisions/031-the-first-minute.md). `heavy` says that work is too much for that, and waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, overload
+
+from numba import config, njit
+from numba.extending import intrinsic, register_jitable
+
+from tamis.compiled import Store
+from tamis.whole import uninterrupted
+
+_PLAIN_ROOMS = ("tamis.diagram.", "tamis.engine.")  # whose kernels are tested as plain Python,
+_OTHERS = "tamis.engine.implications."  # but for these
+_LIGHT = 20_000  # steps that plain Python may take: literals to compile, or conditions to match
+_LOG = logging.getLogger("tamis")
+_JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
+_KERNELS: list[Any] = []
+STORE = Store()
+
+
+@overload
+def kernel(function: Callable[..., Any]) -> Any: ...
+@overload
+def kernel(
+    *, inline: bool, plain: Callable[..., Any] | None = None
+) -> Callable[[Callable[..., Any]], Any]: ...
+def kernel(
+    function: Callable[..., Any] | None = None,
+    *,
+    inline: bool = False,
+    plain: Callable[..., Any] | None = None,
+) -> Any:
+    """Compile a function over flat arrays: kept on disk, and without Python's lock.
+
+    `inline=True` copies it into the kernels that call it. `plain` does the same in plain Python,
+    where the function itself does not (integers that wrap around).
+    """
+
+    def made(function: Callable[..., Any]) -> Any:
+        instead = plain or function
+        if not _JIT:
+            return instead
+        compile = njit(cache=True, nogil=True, inline="always" if inline else "never")
+        with STORE.in_use():
+            found = compile(function)
+        if not inline:
+            _KERNELS.append(found)
+        return _FIRST_USE.held(found, instead)
+
+    return made if function is None else made(function)
+
+
+# A plain function in Python, copied into the kernels that call it.
+shared = register_jitable(inline="always")
+
+
+def vector(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Any]:
+    """As numba's `intrinsic`, and callable from Python too, where `plain` does the same."""
+
+    def made(function: Callable[..., Any]) -> Any:
+        if not _JIT:
+            return plain
+        found: Any = intrinsic(function)
+        both = type("both", (type(found),), {"__call__": lambda _, *given: plain(*given)})
+        found.__class__ = both
+        return found
+
+    return made
+
+
+def arrays_from(kernel: Any, *arguments: Any) -> Any:
+    """What a kernel returns, where that holds arrays.
+
+    numba makes Python's arrays by calling Python, and does not expect Ctrl-C to come in between:
+    the process would crash. So Python calls such kernels by this function.
+    """
+    with uninterrupted():
+        return kernel(*arguments)
+
+
+# --- the first use -----------------------------------------------------------
+
+
+class _FirstUse:
+    """Kernels that wait to be compiled by another process, and are plain Python until then."""
+
+    def __init__(self) -> None:
+        asked = os.environ.get("TAMIS_KERNELS")
+        self._always = asked == "plain"
+        self.plain = _JIT and asked != "now" and (self._always or not STORE.ready)
+        self.begun = False
+        self._lock = threading.Lock()
+        self._waiting: list[Any] = []
+        self._compiling: threading.Thread | None = None
+
+    def held(self, made: Any, plain: Callable[..., Any]) -> Any:
+        """The kernel: itself, or plain for now."""
+        home = plain.__module__
+        if self.plain and home.startswith(_PLAIN_ROOMS) and not home.startswith(_OTHERS):
+            made.plain = plain
+            made.__class__ = _Held
+            self._waiting.append(made)
+        return made
+
+    def begin(self) -> None:
+        """Start to compile, in another process, which goes on if this one ends."""
+        with self._lock:
+            self.begun = True
+            if self._compiling is None and not self._always:
+                _LOG.warning("compiling for this machine, once: until then matching is slow")
+                self._compiling = threading.Thread(target=self._compile, daemon=True)
+                self._compiling.start()
+
+    def _compile(self) -> None:
+        nothing = subprocess.DEVNULL
+        with contextlib.suppress(OSError):  # else this process compiles what it calls
+            subprocess.run(
+                [sys.executable, "-m", "tamis.warm"],
+                stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, check=False,
+            )  # fmt: skip
+        self.end()
+
+    def end(self) -> None:
+        """From now on kernels are compiled ones: from disk, or when they are called."""
+        with self._lock:
+            self.plain = False
+            for made in self._waiting:
+                made.__class__ = _Dispatcher
+            self._waiting.clear()
+
+    def wait(self) -> None:
+        """Until all are compiled; a line on a terminal says how far it is."""
+        self.begin()
+        if self._compiling is None:
+            return
+        shown = sys.stderr.isatty()
+        while self._compiling.is_alive():
+            self._compiling.join(0.2)
+            if shown:
+                show_progress()
+        if shown:
+            print(file=sys.stderr)
+        self.end()  # in a child that was forked meanwhile, nobody else does
+
+
+if _JIT:
+    _Dispatcher: Any = type(njit(lambda: None))
+
+    class _Held(_Dispatcher):  # type: ignore[misc]
+        """A kernel that is plain Python until kernels are compiled."""
+
+        def __call__(self, *arguments: Any) -> Any:
+            if not _FIRST_USE.begun:
+                _FIRST_USE.begin()
+            return self.plain(*arguments)
+
+
+_FIRST_USE = _FirstUse()
+
+
+def show_progress() -> None:
+    done, all = STORE.count(), len(_KERNELS)
+    share = min(30 * done // max(all, 1), 30)
+    bar = "#" * share + "." * (30 - share)
+    print(f"\rcompiling for this machine [{bar}] {done} of {all}", end="", file=sys.stderr)
+
+
+def heavy(steps: int) -> None:
+    """Wait until kernels are compiled where so much work is too much for plain Python."""
+    if steps > _LIGHT and _FIRST_USE.plain:
+        _FIRST_USE.wait()

@@ -1,0 +1,104 @@
+"""Ctrl-C and forks at any moment leave a matcher that is whole."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tamis import Matcher
+from tamis.whole import uninterrupted, whole
+
+SCRIPT = Path(__file__).parent / "interrupted.py"
+ROUNDS = int(os.environ.get("TAMIS_INTERRUPTS", "24"))  # 1,000 take some eight minutes
+FORKS = int(os.environ.get("TAMIS_FORKS", "20"))
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c() -> Iterator[None]:
+    """As on a terminal: what runs in the background may start with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_at_any_moment_leaves_all_or_nothing() -> None:
+    command = [sys.executable, str(SCRIPT), str(ROUNDS)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60 + 2 * ROUNDS)
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert len(lines) == 6
+    assert [line for line in lines if not line.endswith("interrupts, all well")] == []
+
+
+@pytest.mark.parametrize("section", [uninterrupted, whole])
+def test_a_section_is_finished_before_the_interrupt_is_raised(section) -> None:
+    done = []
+
+    def work() -> None:
+        with section():
+            with section():
+                os.kill(os.getpid(), signal.SIGINT)
+                done.append("inner")
+            done.append("outer")
+        done.append("after")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["inner", "outer"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_error_in_a_section_goes_on() -> None:
+    with pytest.raises(ValueError, match="mine"), whole():
+        raise ValueError("mine")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_can_go_on_whatever_other_threads_were_doing() -> None:
+    """The child removes what the writer left, adds its own, and merges in the background."""
+    matcher = Matcher()
+    matcher.add_many((i, f"x > {i}") for i in range(3000))
+    matcher.match({"x": 1})
+    stop = threading.Event()
+
+    def write() -> None:
+        i = 0
+        while not stop.is_set():
+            i += 1
+            matcher.add(f"w{i}", "x = 1")
+            matcher.remove(f"w{i}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        codes = [_in_a_child(matcher) for _ in range(FORKS)]
+    finally:
+        stop.set()
+        writer.join()
+    assert codes == [0] * FORKS
+
+
+def _in_a_child(matcher: Matcher) -> int:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            signal.alarm(20)  # a child that hangs ends with -SIGALRM
+            for id in list(matcher):
+                if isinstance(id, str):
+                    matcher.remove(id)
+            matcher.add_many((f"child{i}", f"x < {i}") for i in range(100))
+            matcher.settle()
+            found = matcher.match({"x": 50})
+            code = found != [*range(50), *(f"child{i}" for i in range(51, 100))]
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
