@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from tamis.language import tree
+from tamis.language.functions import CALENDAR
 from tamis.schema import INT_MAX, INT_MIN, Attribute, Scalar, Schema, Type
 
 T = TypeVar("T")
@@ -29,6 +30,9 @@ INTS = (1, 2, 0, -1, 10, 17, 3)
 INT_EDGES = (2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, INT_MAX, INT_MAX - 1, INT_MIN, INT_MIN + 1)
 DOUBLES = (1.0, 2.0, 0.0, -1.0, 10.5, 0.1, 17.0)
 DOUBLE_EDGES = (-0.0, 2.0**53, 2.0**53 + 2, 2.0**63, -(2.0**63), 1.7e308, -1.7e308, 5e-324, 0.3)
+DECIMALS = tuple(
+    map(decimal.Decimal, ("1", "10.50", "0.1", "-1", "17", "1E+3", "0.30", "Infinity"))
+)
 STRINGS = ("a", "b", "ab", "", "IBM", "ibm", "PC 10", "10")
 STRING_EDGES = (
     "aab%b_",
@@ -39,6 +43,9 @@ STRING_EDGES = (
     "Straße",
     "STRASSE",
     "İstanbul",
+    "ΟΔΟΣ",
+    "οδος",
+    "ẞtraße",
     "e\u0301",
     "\u00e9",
     "\uffff",  # before the astral signs by code point, after them by UTF-16 unit
@@ -62,8 +69,26 @@ POOLS: dict[Type, tuple[Sequence[Scalar], Sequence[Scalar]]] = {
     Type.BOOL: ((True, False), (True, False)),
     Type.TIMESTAMP: (TIMES, TIME_EDGES),
 }
-OTHERS: tuple[object, ...] = ([], ["a"], b"a", decimal.Decimal(1), {"a": 1}, {}, (1,), 1j)
-PATTERNS = ("%", "a%", "%b", "_", "__", "%a%", "I_M", "", "a", "_%_", "%\n%", "%𝒳%", "[a]%", "x%x")
+OTHERS: tuple[object, ...] = ([], ["a"], b"a", {"a": 1}, {}, (1,), 1j)
+PATTERNS = (
+    "%σ",
+    "_STANBUL",
+    "%ß%",
+    "%",
+    "a%",
+    "%b",
+    "_",
+    "__",
+    "%a%",
+    "I_M",
+    "",
+    "a",
+    "_%_",
+    "%\n%",
+    "%𝒳%",
+    "[a]%",
+    "x%x",
+)
 ESCAPED = (("a!%", "!"), ("%b!_", "!"), ("a%%", "%"), ("%!!", "!"), ("\\_%", "\\"), ("__a", "_"))
 REGEXES = ("a", "^a", "b$", "[0-9]+", "(?i)^ibm$", "a.b", "", "x{2,}", r"\bPC\b", "é|𝒳", "^$")
 
@@ -242,7 +267,7 @@ def make_message(dice: Dice, schema: Schema | None, total: bool = False) -> dict
 def make_partial(dice: Dice, kind: Type, fitting: bool) -> object:
     roll = dice.number(0, 99)
     if roll >= 95:
-        return dice.pick((None, math.nan))
+        return dice.pick((None, math.nan, decimal.Decimal("NaN")))
     if roll >= 90 and not fitting:
         return dice.pick(OTHERS)
     return make_value(dice, kind, fitting)
@@ -256,6 +281,8 @@ def make_value(dice: Dice, kind: Type, fitting: bool) -> object:
         return dice.pick((math.inf, -math.inf))
     if kind is Type.DOUBLE and dice.chance(20):
         return make_constant(dice, Type.INT)
+    if kind is Type.DOUBLE and dice.chance(20):
+        return dice.pick(DECIMALS)
     if kind is Type.INT and dice.chance(5):
         return dice.pick((1.0, 2.0, 0.0, -0.0, 2.0**53))
     if kind is Type.STRING and dice.chance(2):
@@ -352,7 +379,8 @@ class Maker:
         pattern, escape = self.dice.pick(PATTERNS), None
         if self.dice.chance(30):
             pattern, escape = self.dice.pick(ESCAPED)
-        return tree.Like(self.term(kind), pattern, escape)
+        any_case = self.dice.chance(30)
+        return tree.Like(self.term(kind), pattern, escape, any_case=any_case)
 
     def regex(self, kind: Type) -> tree.Regex:
         return tree.Regex(self.term(kind), self.dice.pick(REGEXES))
@@ -366,11 +394,19 @@ class Maker:
     def derived(self, kind: Type, depth: int) -> tree.Term:
         if self.lookups and self.dice.chance(30):
             return tree.Call(self.dice.pick(self.lookups), (self.term(kind, depth),))
+        if self.dice.chance(15):
+            return tree.Call("coalesce", (self.term(kind, depth), self.other(kind)))
+        if kind is Type.STRING and self.dice.chance(30):
+            bounds = (self.literal_of(Type.INT), self.literal_of(Type.INT))
+            return tree.Call("substr", (self.term(kind, depth), *bounds[: self.dice.number(1, 2)]))
         if kind is Type.STRING:
-            return tree.Call(self.dice.pick(("lower", "upper")), (self.term(kind, depth),))
+            changes = ("lower", "upper", "casefold", "trim")
+            return tree.Call(self.dice.pick(changes), (self.term(kind, depth),))
         if not kind.numeric:
             return self.term(kind, 0)
-        roll = self.dice.number(0, 9)
+        roll = self.dice.number(0, 10)
+        if roll == 10 and self.names[Type.TIMESTAMP]:
+            return tree.Call(self.dice.pick(CALENDAR), (self.term(Type.TIMESTAMP, depth),))
         if roll == 9 and self.names[Type.STRING]:
             return tree.Call("length", (self.term(Type.STRING, depth),))
         if roll >= 7:
@@ -379,7 +415,7 @@ class Maker:
             return tree.Negate(self.term(kind, depth))
         sides = self.term(kind, depth), self.other(kind)
         left, right = sides[::-1] if self.dice.chance(30) else sides
-        return tree.Arithmetic(self.dice.pick(("+", "-", "*", "/", "DIV")), left, right)
+        return tree.Arithmetic(self.dice.pick(("+", "-", "*", "/", "DIV", "%")), left, right)
 
     def other(self, kind: Type) -> tree.Term:
         """What a term of the type is compared with: mostly a constant."""
@@ -399,6 +435,9 @@ class Maker:
     def literal(self, kind: Type) -> tree.Literal:
         if kind.numeric:
             kind = self.dice.pick((Type.INT, Type.DOUBLE))
+        return self.literal_of(kind)
+
+    def literal_of(self, kind: Type) -> tree.Literal:
         return tree.Literal(kind, make_constant(self.dice, kind))
 
 

@@ -7,11 +7,15 @@ Where the specification leaves a result open there is no row.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import oracle
+from tamis import Matcher
 from tamis.errors import SelectorError
 from tamis.language import parse
 
@@ -119,7 +123,6 @@ COMPARISONS: list[Row] = [
     ("s = TRUE", {"s": "true"}, False),
     ("a = b", {"a": 1, "b": "1"}, False),
     ("a <> b", {"a": 1, "b": "1"}, False),
-    ("a <> b", {"a": True, "b": "x"}, False),
     # NaN compares with nothing
     ("a = a", {"a": float("nan")}, False),
     ("a > 0", {"a": float("inf")}, True),
@@ -393,6 +396,67 @@ BETWEEN: list[Row] = [
     ("age BETWEEN 1 AND 3 AND low BETWEEN 4 AND 6", {"age": 2, "low": 5}, True),
 ]
 
+# What a value of another type, or no number, makes of a comparison. x NOT BETWEEN a AND b is
+# x < a OR x > b, which is false of unlike types; only = and <> compare strings or Booleans.
+UNLIKE: list[Row] = [
+    ("age NOT BETWEEN 15 AND 19", {"age": "17"}, False),
+    ("age NOT BETWEEN 15 AND 19", {"age": True}, False),
+    ("NOT (age NOT BETWEEN 15 AND 19)", {"age": "17"}, True),
+    ("NOT (age BETWEEN 15 AND 19)", {"age": "17"}, True),
+    ("NOT (age NOT BETWEEN 15 AND 19)", {}, False),
+    ("age NOT BETWEEN low AND high", {"age": 3, "low": "1", "high": 5}, False),
+    ("age NOT BETWEEN low AND high", {"age": 9, "low": "1", "high": 5}, True),
+    ("age NOT BETWEEN low AND high", {"age": "b", "low": "c", "high": "d"}, False),
+    ("age BETWEEN low AND high", {"age": "b", "low": "a", "high": "c"}, False),
+    ("NOT (age BETWEEN low AND high)", {"age": "b", "low": "a", "high": "c"}, True),
+    ("age BETWEEN low AND 5", {"age": True, "low": False}, False),
+    ("age + 1 NOT BETWEEN 1 AND 3", {"age": 9}, True),
+    ("age + 1 NOT BETWEEN 1 AND 3", {"age": "9"}, False),
+    ("a = 1 OR age NOT BETWEEN 15 AND 19", {"a": 1, "age": "x"}, True),
+    ("a = 1 AND age NOT BETWEEN 15 AND 19", {"a": 1, "age": "x"}, False),
+    *((f"a {op} b", {"a": same, "b": same}, False)
+      for op in ("<", "<=", ">", ">=") for same in ("x", True, False)),
+    *((f"NOT (a {op} b)", {"a": one, "b": other}, True)
+      for op in ("<", "<=", ">", ">=") for one, other in (("x", "y"), (True, False), ("x", 1))),
+    *((f"NOT (a {op} b)", message, False)
+      for op in ("<", "<=", ">", ">=") for message in ({}, {"a": "x"}, {"b": "x"}, {"a": 1})),
+    *((f"a {op} b", {"a": 2, "b": 2.0}, op in ("<=", ">=")) for op in ("<", "<=", ">", ">=")),
+    *((f"NOT (a {op} b)", {"a": 2, "b": 2.0}, op in ("<", ">")) for op in ("<", "<=", ">", ">=")),
+    ("a <= b AND b <= a", {"a": 3, "b": 3}, True),
+    ("a = b", {"a": "x", "b": "x"}, True),
+    ("a <> b", {"a": True, "b": False}, True),
+    ("a <> b", {"a": True, "b": "x"}, False),
+    ("a < b + 1", {"a": 1, "b": 1}, True),
+    ("Country NOT IN ('UK', 'US')", {"Country": 5}, False),
+    ("Country NOT IN ('UK', 'US')", {"Country": True}, False),
+    ("Country NOT IN ('UK', 'US')", {"Country": 2.5}, False),
+    ("Country Not In ('1')", {"Country": 1}, False),
+    ("NOT Country IN ('UK')", {"Country": 5}, False),
+    ("NOT (Country IN ('UK'))", {"Country": 5}, False),
+    ("NOT (Country NOT IN ('UK'))", {"Country": 5}, False),
+    ("NOT (Country NOT IN ('UK'))", {"Country": "UK"}, True),
+    ("NOT (NOT (NOT (Country IN ('UK'))))", {"Country": 5}, False),
+    ("NOT (Country IN ('UK') OR a = 1)", {"Country": 5, "a": 2}, False),
+    ("NOT (Country IN ('UK') AND a = 1)", {"Country": 5, "a": 2}, True),
+    ("NOT (Country IN ('UK') AND a = 1)", {"Country": 5, "a": 1}, False),
+    ("(Country IN ('UK')) = (a = 1)", {"Country": 5, "a": 2}, False),
+    ("(Country IN ('UK')) <> (a = 1)", {"Country": 5, "a": 1}, False),
+    ("Country NOT IN ('UK') AND a = 1", {"Country": "US", "a": 1}, True),
+    *((f"s {op} '1%'", {"s": odd}, False)
+      for op in ("LIKE", "NOT LIKE") for odd in (12, 1.5, True, False)),
+    ("NOT (s LIKE '1%')", {"s": 12}, False),
+    ("NOT (s NOT LIKE '1%')", {"s": 12}, False),
+    ("NOT (s NOT LIKE '1%')", {"s": "12"}, True),
+    ("s NOT LIKE '1!%' ESCAPE '!'", {"s": 12}, False),
+    ("NOT (s LIKE '1%' OR a = 1)", {"s": 12, "a": 2}, False),
+    ("NOT (s LIKE '1%' AND a = 1)", {"s": 12, "a": 2}, True),
+    ("a = 1 OR s NOT LIKE '1%'", {"s": 12, "a": 1}, True),
+    ("a = 1 AND s NOT LIKE '1%'", {"s": 12, "a": 1}, False),
+    ("a = 1 AND s NOT LIKE '1%'", {"s": "2", "a": 1}, True),
+    ("(s LIKE '1%') = (a = 1)", {"s": 12, "a": 2}, False),
+    ("(s LIKE '1%') <> (a = 1)", {"s": 12, "a": 1}, False),
+]  # fmt: skip
+
 IN: list[Row] = [
     ("Country IN ('UK', 'US', 'France')", {"Country": "UK"}, True),
     ("Country IN ('UK', 'US', 'France')", {"Country": "France"}, True),
@@ -448,7 +512,6 @@ LIKE: list[Row] = [
     ("s NOT LIKE 'a%'", {}, False),
     ("NOT (s LIKE 'a%')", {}, False),
     ("NOT s LIKE 'a%'", {"s": "b"}, True),
-    ("s LIKE '1%'", {"s": 12}, False),
     ("s LIKE 'true'", {"s": True}, False),
     # signs of regular expressions are literal
     ("s LIKE 'a.c'", {"s": "abc"}, False),
@@ -497,7 +560,7 @@ IS_NULL: list[Row] = [
 
 ROWS = [
     *TRUTH_TABLES, *LOGIC, *COMPARISONS, *ARITHMETIC, *LITERALS, *WORDS, *WHOLE,
-    *BETWEEN, *IN, *LIKE, *IS_NULL,
+    *BETWEEN, *UNLIKE, *IN, *LIKE, *IS_NULL,
 ]  # fmt: skip
 
 # --- what must be refused --------------------------------------------------------
@@ -561,6 +624,130 @@ REFUSED = [
 @pytest.mark.parametrize(("selector", "properties", "expected"), ROWS)
 def test_selector(selector: str, properties: dict[str, Any], expected: bool):
     assert oracle.matches(parse(selector, dialect="jms"), properties, "sql") is expected
+
+
+# --- every operator on every two types, from the words of section 3.8.1 ----------
+
+SOME = (None, 1, 2, 2.0, -0.5, "x", "y", "", True, False)
+Truth = bool | None
+
+
+def is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def compared(a: Any, op: str, b: Any) -> Truth:
+    """ "Only like type values can be compared"; "string and Boolean comparison is restricted to =
+    and <>"; of NULL the result is unknown."""
+    if a is None or b is None:
+        return None
+    if is_number(a) and is_number(b):
+        return oracle.COMPARISONS[op](a, b)
+    return type(a) is type(b) and op in ("=", "<>") and oracle.COMPARISONS[op](a, b)
+
+
+def negated(truth: Truth) -> Truth:
+    return None if truth is None else not truth
+
+
+def either(*truths: Truth) -> Truth:
+    return True if True in truths else None if None in truths else False
+
+
+def facts(a: Any, b: Any, c: Any) -> dict[str, Truth]:
+    """Selectors over a, b and c with what the specification says of them."""
+    inside = negated(either(negated(compared(a, ">=", b)), negated(compared(a, "<=", c))))
+    outside = either(compared(a, "<", b), compared(a, ">", c))
+    within = a in ("x", "y") if isinstance(a, str) else None
+    alike = a.startswith("x") if isinstance(a, str) else None
+    found = {f"a {op} b": compared(a, op, b) for op in oracle.COMPARISONS}
+    found |= {f"a {op} 2": compared(a, op, 2) for op in oracle.COMPARISONS}
+    found |= {f"a {op} '{b}'": compared(a, op, str(b)) for op in ("=", "<>")}
+    found |= {f"a {op} FALSE": compared(a, op, False) for op in ("=", "<>")}
+    return found | {
+        "a BETWEEN b AND c": inside,
+        "a NOT BETWEEN b AND c": outside,
+        "a BETWEEN b AND 2": negated(
+            either(negated(compared(a, ">=", b)), negated(compared(a, "<=", 2)))
+        ),
+        "a NOT BETWEEN 1 AND 2": either(compared(a, "<", 1), compared(a, ">", 2)),
+        "a IN ('x', 'y')": within,
+        "a NOT IN ('x', 'y')": negated(within),
+        "a LIKE 'x%'": alike,
+        "a NOT LIKE 'x%'": negated(alike),
+        "a IS NULL": a is None,
+    }
+
+
+def test_every_operator_on_every_two_types():
+    rows = [
+        ({"a": a, "b": b, "c": c}, selector, truth)
+        for a in SOME for b in SOME for c in SOME
+        for selector, truth in facts(a, b, c).items()
+    ]  # fmt: skip
+    matcher = Matcher(dialect="jms")
+    for selector in dict.fromkeys(selector for _, selector, _ in rows):
+        matcher.add(selector, selector)
+        matcher.add(f"NOT {selector}", f"NOT ({selector})")
+        matcher.add(f"NOT NOT {selector}", f"NOT (NOT ({selector}))")
+    messages = list({repr(message): message for message, _, _ in rows}.values())
+    found = dict(zip(map(repr, messages), matcher.match_many(messages).to_pylist(), strict=True))
+    chosen = {key: set(ids) for key, ids in found.items()}
+    for message, selector, truth in rows:
+        ids = chosen[repr(message)]
+        told = (selector in ids, f"NOT {selector}" in ids, f"NOT NOT {selector}" in ids)
+        assert told == (truth is True, truth is False, truth is True), (message, selector)
+
+
+@st.composite
+def nested_facts(draw: st.DrawFn) -> tuple[dict[str, Any], str, Truth]:
+    """A message, and a selector of NOT, AND, OR over `facts` with what they make of it."""
+    values = st.sampled_from((*SOME, math.nan, math.inf, 2**63 - 1, "𝒳"))
+    message = {name: draw(values) for name in "abc"}
+    a, b, c = (None if value != value else value for value in message.values())
+    known = facts(a, b, c)
+
+    def fact(depth: int) -> tuple[str, Truth]:
+        kind = draw(st.sampled_from(("fact", "NOT", "AND", "OR"))) if depth else "fact"
+        if kind == "fact":
+            return draw(st.sampled_from(list(known.items())))
+        left, truth = fact(depth - 1)
+        if kind == "NOT":
+            return f"NOT ({left})", negated(truth)
+        right, other = fact(depth - 1)
+        if kind == "OR":
+            return f"({left}) OR ({right})", either(truth, other)
+        return f"({left}) AND ({right})", negated(either(negated(truth), negated(other)))
+
+    return message, *fact(3)
+
+
+@settings(max_examples=40)
+@given(st.lists(nested_facts(), min_size=1, max_size=20))
+def test_nested_facts_hold_in_the_matcher_and_the_oracle(rows: list[tuple[Any, str, Truth]]):
+    matcher = Matcher(dialect="jms")
+    matcher.add_many((i, selector) for i, (_, selector, _) in enumerate(rows))
+    matcher.add_many((-1 - i, f"NOT ({selector})") for i, (_, selector, _) in enumerate(rows))
+    messages = [message for message, _, _ in rows]
+    batch = matcher.match_many(messages).to_pylist()
+    for i, ((message, selector, truth), ids) in enumerate(zip(rows, batch, strict=True)):
+        assert (i in ids, -1 - i in ids) == (truth is True, truth is False), (message, selector)
+        assert sorted(matcher.match(message)) == sorted(ids)
+        for text, due in ((selector, truth), (f"NOT ({selector})", negated(truth))):
+            assert oracle.matches(parse(text, dialect="jms"), message, "sql") is (due is True)
+
+
+def test_the_matcher_says_so_too():
+    """All selectors in one matcher, which reads most of them by a shorter way."""
+    selectors = list(dict.fromkeys(selector for selector, _, _ in ROWS))
+    matcher = Matcher(dialect="jms")
+    matcher.add_many(enumerate(selectors))
+    messages = [properties for _, properties, _ in ROWS]
+    both = zip(ROWS, matcher.match_many(messages).to_pylist(), strict=True)
+    for (selector, properties, expected), found in both:
+        number = selectors.index(selector)
+        assert (number in found) is expected, (selector, properties)
+        assert (number in matcher.match(properties)) is expected, (selector, properties)
 
 
 @pytest.mark.parametrize("selector", REFUSED)

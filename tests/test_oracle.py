@@ -57,6 +57,14 @@ from tamis.schema import INT_MAX, INT_MIN, Schema
 TERMS = (Attribute, Literal, Arithmetic, Negate, Call)
 A, B, NAME, WHEN = Attribute("a"), Attribute("b"), Attribute("name"), Attribute("when")
 DAY = datetime.datetime(2000, 2, 1, tzinfo=datetime.UTC)
+
+
+def substr(*arguments: object) -> Call:
+    return Call(
+        "substr", tuple(Literal.of(a) if not isinstance(a, Attribute) else a for a in arguments)
+    )
+
+
 EAST = datetime.timezone(datetime.timedelta(hours=2))
 MISSING: dict[str, object] = {}
 PAGE = Path(__file__).parent.parent / "docs" / "semantics.md"
@@ -114,7 +122,7 @@ COMPARISONS = [
     (compare(A, "=", A), {"a": [1]}, False),
     (compare(A, "<>", 1), {"a": [1]}, False),
     (Not(compare(A, "=", 1)), {"a": [1]}, True),
-    (compare(A, "=", 1), {"a": decimal.Decimal(1)}, False),
+    (compare(A, "=", 1), {"a": decimal.Decimal(1)}, True),
     (compare(NAME, "=", "x"), {"name": b"x"}, False),
     (compare(A, "=", B), {"a": [1]}, None),
     # undefined: absent, None, NaN
@@ -217,6 +225,37 @@ TERMS_AND_VALUES = [
     (Call("abs", (A,)), {"a": "1"}, None),
     (Call("abs", (A,)), {"a": True}, None),
     (Call("abs", (A,)), MISSING, None),
+    (calc(A, "%", 3), {"a": 7}, 1),
+    (calc(A, "%", 3), {"a": -7}, -1),
+    (calc(A, "%", -3), {"a": 7}, 1),
+    (calc(A, "%", -1), {"a": INT_MIN}, 0),
+    (calc(A, "%", 0), {"a": 7}, None),
+    (calc(A, "%", 2.5), {"a": -6}, -1.0),
+    (calc(A, "%", math.inf), {"a": 6}, 6.0),
+    (calc(A, "%", 2), {"a": math.inf}, None),
+    (Call("trim", (NAME,)), {"name": " a\tb\u00a0 "}, "a\tb\u00a0"),
+    (Call("trim", (NAME,)), {"name": 17}, None),
+    (substr(NAME, 2), {"name": "a𝒳bc"}, "𝒳bc"),
+    (substr(NAME, 2, 2), {"name": "a𝒳bc"}, "𝒳b"),
+    (substr(NAME, 0, 2), {"name": "abc"}, "ab"),
+    (substr(NAME, -2), {"name": "abc"}, "bc"),
+    (substr(NAME, -5, 3), {"name": "abc"}, "a"),
+    (substr(NAME, 9), {"name": "abc"}, ""),
+    (substr(NAME, 1, -1), {"name": "abc"}, ""),
+    (substr(NAME, INT_MIN, INT_MAX), {"name": "abc"}, "ab"),
+    (substr(NAME, 1.0), {"name": "abc"}, None),
+    (Call("coalesce", (A, B)), {"b": 2}, 2),
+    (Call("coalesce", (A, B)), {"a": 1, "b": 2}, 1),
+    (Call("coalesce", (A, Literal.of(0.5))), {"a": math.nan}, 0.5),
+    (Call("coalesce", (A, B)), MISSING, None),
+    (Call("year", (WHEN,)), {"when": datetime.datetime(1969, 12, 31, 23, 59, tzinfo=EAST)}, 1969),
+    (Call("month", (WHEN,)), {"when": datetime.date(2013, 2, 3)}, 2),
+    (Call("day", (WHEN,)), {"when": datetime.datetime(2013, 3, 1, 1, tzinfo=EAST)}, 28),
+    (Call("hour", (WHEN,)), {"when": datetime.datetime(1, 1, 2, 3, 4)}, 3),
+    (Call("minute", (WHEN,)), {"when": datetime.datetime(1, 1, 2, 3, 4)}, 4),
+    (Call("weekday", (WHEN,)), {"when": datetime.date(2013, 2, 3)}, 6),
+    (Call("weekday", (WHEN,)), {"when": datetime.date(2013, 2, 4)}, 0),
+    (Call("year", (WHEN,)), {"when": "2013-02-03"}, None),
     # lookups: a mapping and a callable
     (Call("NYSEdb", (NAME,)), {"name": "IBM"}, "a"),
     (Call("NYSEdb", (NAME,)), {"name": "unheard of"}, None),
@@ -532,6 +571,15 @@ def rows(heading: str) -> list[list[str]]:
 
 
 PAGE_SCHEMA = Schema.of(company=(str, ""), price=(float, -1.0), product=str, discount=float)
+LISTS = Schema.of(tags=list[str], prices=list[float], labels=dict[str, str])
+
+
+@pytest.mark.parametrize(("selector", "message", "sql", "strict", "default"), rows("Lists"))
+def test_the_lists_of_the_page(selector, message, sql, strict, default):
+    condition, values = parse(selector), json.loads(message)
+    check(condition, LISTS)
+    found = [oracle.matches(condition, values, s, LISTS) for s in SEMANTICS[:3]]
+    assert found == [answer == "yes" for answer in (sql, strict, default)]
 
 
 @pytest.mark.parametrize(("selector", "message", "sql", "strict", "default"), rows("Examples"))

@@ -10,8 +10,8 @@ import pytest
 
 from tamis.errors import SelectorError
 from tamis.language import Limits, canonical, check, parse
+from tamis.language.functions import FUNCTIONS
 from tamis.language.lexer import KEYWORDS, OPERATORS
-from tamis.language.operands import FUNCTIONS
 from tamis.schema import Schema
 
 PAGE = (Path(__file__).parents[2] / "docs" / "selector.md").read_text(encoding="utf-8")

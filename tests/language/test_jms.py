@@ -11,13 +11,14 @@ LEGAL = [
     # the specification's own examples
     ("JMSType = 'car' AND color = 'blue' AND weight > 2500", None),
     ("age BETWEEN 15 AND 19", None),
-    ("age NOT BETWEEN 15 AND 19", None),
+    ("age NOT BETWEEN 15 AND 19", "age < 15 OR age > 19"),
     ("Country IN (' UK', 'US', 'France')", None),
-    ("Country NOT IN (' UK', 'US', 'France')", None),
+    ("Country NOT IN (' UK', 'US')", "NOT (Country IN (' UK', 'US') OR Country NOT LIKE '%')"),
     ("phone LIKE '12%3'", None),
     ("word LIKE 'l_se'", None),
     ("underscored LIKE '\\_%' ESCAPE '\\'", None),
-    ("phone NOT LIKE '12%3'", None),
+    # what is no string is neither like the pattern nor unlike it
+    ("phone NOT LIKE '12%3'", "NOT (phone LIKE '12%3' OR phone NOT LIKE '%')"),
     ("prop_name IS NULL", None),
     ("prop_name IS NOT NULL", None),
     # conditions
@@ -33,7 +34,7 @@ LEGAL = [
     ("(a > 1) = TRUE", "a > 1"),
     ("1 < 2", "1 < 2"),
     ("a = b", "a = b"),
-    ("a > b", "a > b"),
+    ("a > b", "a > b AND (a <= 0 OR a > 0 OR b IS NULL)"),
     ("'x' = a", "'x' = a"),
     ("a = 5 aNd b = 6 oR nOt c = 7", "a = 5 AND b = 6 OR NOT c = 7"),
     ("a BETWEEN b - 1 AND b * 2", "a BETWEEN b - 1 AND b * 2"),

@@ -10,10 +10,21 @@ import pytest
 import strategies
 from tamis.errors import SelectorError
 from tamis.language import And, Attribute, Compare, Literal, Negate, Not, check, parse
+from tamis.language.operands import JOINED
 from tamis.schema import Schema, Type
 
-SCHEMA = Schema.of(
-    {"price": float, "name": str, "n": int, "flag": bool, "when": datetime.datetime, "to.city": str}
+SCHEMA = Schema(
+    Schema.of(
+        {
+            "price": float,
+            "name": str,
+            "n": int,
+            "flag": bool,
+            "when": datetime.datetime,
+            "to.city": str,
+        }
+    ).attributes,
+    unread={"data": "binary"},
 )
 LOOKUPS = ("NYSEdb", "scaled")
 
@@ -27,6 +38,10 @@ GOOD = [
     "price IN (1, 2.5) AND n IN [1, price] AND name IS NULL AND n + 1 IS NULL",
     "NYSEdb(name) = 'x' AND NYSEdb(n) > 5 AND NYSEdb(name, n)",
     "1 = 1.0 AND 'a' < 'b' AND TRUE",
+    "n % 2 = 1 AND coalesce(price, n, 0) > 1 AND coalesce(flag, FALSE)",
+    "trim(name) = substr(name, 2, n) AND substring(name, -3) = 'x'",
+    "year(when) = 2013 AND MONTH(when) IN (1, 2) AND weekday(when) < 5",
+    "when < DATE '2013-01-01'",
 ]
 
 
@@ -57,6 +72,13 @@ BAD = [
     ("-when > 0", False, 1, "- needs numbers"),
     ("lower(n) = 'x'", False, 6, "lower needs strings"),
     ("abs(name) = 1", False, 4, "abs needs numbers"),
+    ("year(n) = 1", False, 5, "year needs timestamps: n is an int"),
+    ("substr(name, price) = 'a'", False, 13, "substr needs integers: price is a double"),
+    ("substr(name, 1, 2, 3) = 'a'", True, 0, "substr takes two or three arguments"),
+    ("coalesce() = 1", True, 0, "coalesce takes some arguments"),
+    ("coalesce(name, n) = 1", False, 15, "coalesce needs values of one type: name is a string"),
+    ("trim(1) = 'a'", True, 5, "trim needs strings"),
+    ("data = 'x'", False, 0, "data is binary; selectors cannot read it"),
     ("pirce > 5", False, 0, "there is no attribute pirce"),
     ("name = 'x' AND NAME = 'x'", False, 15, "there is no attribute NAME"),
     ("NYSEbd(name) = 'x'", True, 0, "there is no function NYSEbd"),
@@ -96,6 +118,10 @@ def test_bad(text: str, always: bool, at: int, what: str) -> None:
         ("when > '2000-02-01'", "write TIMESTAMP '2000-02-01'"),
         ("n = '5'", "write the number without quotes"),
         ("name = 5", "write '5'"),
+        ("name || 'x' = 'y'", JOINED),
+        ("coalesce(name, 5) = 'x'", "5 is an int"),
+        ("substr(name) = 'x'", "it has 1"),
+        ("data = 'x'", "convert it before matching"),
     ],
 )
 def test_hints(text: str, hint: str) -> None:

@@ -1,12 +1,15 @@
 """Files of messages: whole, truncated, empty, and with bad rows."""
 
+import contextlib
 import csv
 import datetime
 import gzip
 import io
 import json
 import math
+import os
 import random
+import threading
 from decimal import Decimal
 from xml.sax.saxutils import escape
 
@@ -679,3 +682,32 @@ def test_damaged_files_give_bad_rows_or_an_input_error(tmp_path, name):
             read_through += 1
     assert read_through > 0
     assert all(error.startswith(f"{path}: ") for error in refused)
+
+
+# --- files that are larger than they look ----------------------------------------
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("format", ["parquet", "arrow"])
+def test_what_must_be_held_in_memory_is_bounded(format, packed, tmp_path, monkeypatch):
+    """A few kilobytes of gzip may stand for gigabytes, and a pipe may never end."""
+    start = b"PAR1" if format == "parquet" else b"ARROW1\0\0"
+    path = tmp_path / f"bomb.{format}"
+    data = start + bytes(1 << 20)
+    monkeypatch.setattr("tamis.messages.columnar.MAX_IN_MEMORY", 1 << 16)
+    if packed:
+        path = path.with_name(path.name + ".gz")
+        path.write_bytes(gzip.compress(data))
+        with pytest.raises(InputError, match="up to 65,536 bytes: unpack it"):
+            list(read(path, on_bad=refuse))
+        return
+    os.mkfifo(path)
+    threading.Thread(target=_feed, args=(path, data), daemon=True).start()
+    with pytest.raises(InputError, match="up to 65,536 bytes: unpack it"):
+        list(read(path, on_bad=refuse))
+
+
+def _feed(path, data):
+    with contextlib.suppress(BrokenPipeError), path.open("wb", buffering=0) as pipe:
+        for start in range(0, len(data), 4096):
+            pipe.write(data[start : start + 4096])

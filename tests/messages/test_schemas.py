@@ -26,6 +26,7 @@ DAY = datetime.datetime(2000, 2, 1, tzinfo=datetime.UTC)
         ("s:string='',i:int", Schema.of(s=(str, ""), i=int)),
         ("t:timestamp=2000-02-01T00:00:00Z", Schema.of(t=("timestamp", DAY))),
         ("t:timestamp='2000-02-01'", Schema.of(t=("timestamp", DAY))),
+        ("a:list<string>,b:map<string,int>", Schema.of(a=list[str], b=dict[str, int])),
     ],
 )
 def test_schemas_in_text(text, schema):
@@ -49,6 +50,9 @@ def test_schemas_in_text(text, schema):
         ("a:double=nan", "empty default"),
         ("a:int=9223372036854775808", "64 bits"),
         ("t:timestamp=soon", "no timestamp"),
+        ("a:list<list<int>>", "write"),
+        ("a:list<money>", "choose int, double"),
+        ("a:map<int,string>", "choose int, double"),
     ],
 )
 def test_a_bad_schema_is_told_with_a_hint(text, what):
@@ -112,6 +116,8 @@ def test_schemas_of_tables(tmp_path):
             ),
             "n.t": pa.string(),
             "list": pa.list_(pa.int8()),
+            "items": pa.list_(pa.struct({"price": pa.float32(), "bytes": pa.binary()})),
+            "map": pa.map_(pa.string(), pa.date32()),
             "bytes": pa.binary(),
             "clock": pa.time32("s"),
             "odd.struct": pa.struct({"x": pa.int8()}),
@@ -126,7 +132,10 @@ def test_schemas_of_tables(tmp_path):
             "b": bool,
             "t": "timestamp",
             "n.t": str,
+            "list": list[int],
+            "map": dict[str, datetime.datetime],
             "n.m.x": int,
+            "items.price": list[float],
         }
     )
     assert arrow_schema(table) == expected

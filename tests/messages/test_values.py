@@ -39,11 +39,36 @@ def test_the_exact_key_wins_over_nesting():
 
 
 @pytest.mark.parametrize(
-    "message", [{}, {"a": None}, {"a": 5}, {"a": {}}, {"a": [1]}, {"a": {"b": None}}]
+    "message", [{}, {"a": None}, {"a": 5}, {"a": {}}, {"a": b"x"}, {"a": {"b": None}}]
 )
 def test_a_path_that_leads_nowhere_is_undefined(message):
     assert lookup(message, "a.b") is None
     assert lookup(message, "a.b.c") is None
+
+
+@pytest.mark.parametrize("text", ["12.50", "0.1", "-0.0", "1E+3", "Infinity", "-1e-300", "9" * 15])
+def test_a_decimal_is_a_double(text):
+    found = lookup({"v": decimal.Decimal(text)}, "v")
+    assert type(found) is float
+    assert found == float(text)
+
+
+@pytest.mark.parametrize("text", ["0.1234567890123456789", "9007199254740993", "1E+400", "1E-400"])
+def test_a_decimal_with_more_digits_is_refused(text):
+    with pytest.raises(MessageError, match=r"v = .* has more digits than a double"):
+        lookup({"v": decimal.Decimal(text)}, "v")
+
+
+@pytest.mark.parametrize("text", ["NaN", "sNaN", "-NaN"])
+def test_a_decimal_that_is_no_number_is_undefined(text):
+    assert lookup({"v": decimal.Decimal(text)}, "v") is None
+
+
+def test_pandas_missing_values_are_undefined():
+    pandas = pytest.importorskip("pandas")
+    for value in (pandas.NA, pandas.NaT):
+        assert lookup({"v": value}, "v") is None
+        assert lookup({"a": {"v": value}}, "a.v") is None
 
 
 def test_dates_and_times_become_utc():
@@ -114,8 +139,16 @@ def test_a_lone_surrogate_is_an_error(path):
         lookup({"v": "\ud800", "a": {"v": "x\udfff"}}, path)
 
 
-@pytest.mark.parametrize(
-    "value", [[1], b"x", decimal.Decimal("1.5"), {"b": 1}, (1,), object(), np.array([1, 2]), 1j]
-)
+@pytest.mark.parametrize("value", [[1, None], (1, np.nan), np.array([1.0, np.nan])])
+def test_lists_of_any_kind_are_lists(value):
+    assert lookup({"v": value}, "v") == [1, None]
+    assert lookup({"v": [{"x": 1}, {"x": None}]}, "v.x") == [1, None]
+    assert lookup({"v": [[1, 2], datetime.date(2000, 2, 1)]}, "v") == [
+        [1, 2],
+        datetime.datetime(2000, 2, 1, tzinfo=datetime.UTC),
+    ]
+
+
+@pytest.mark.parametrize("value", [b"x", {"b": 1}, object(), np.ones((1, 1)), 1j])
 def test_other_values_are_defined_and_left_alone(value):
     assert lookup({"v": value}, "v") is value

@@ -1,10 +1,10 @@
 """The flat XML documents of ICSE 2001."""
 
 import datetime
-import time
 
 import pytest
 
+from bounded import bounded
 from tamis.errors import MessageError
 from tamis.messages import parse_xml
 from tamis.schema import Schema
@@ -95,8 +95,6 @@ BOMB = "<!DOCTYPE m [<!ENTITY a 'x'>" + "".join(
     ids=lambda value: value[:30].encode("ascii", "backslashreplace").decode(),
 )
 def test_hostile_or_broken_xml_is_a_message_error(text, reason):
-    start = time.perf_counter()
-    with pytest.raises(MessageError, match=reason) as caught:
+    with bounded(20), pytest.raises(MessageError, match=reason) as caught:
         parse_xml(text, SALES)
-    assert time.perf_counter() - start < 2
     assert len(str(caught.value)) < 300

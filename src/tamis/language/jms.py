@@ -17,6 +17,7 @@ from tamis.language.lexer import RESERVED, Tokens, describe, is_digit, is_letter
 from tamis.language.literals import ConstantError
 from tamis.language.measure import Node, children
 from tamis.language.tree import (
+    And,
     Arithmetic,
     Attribute,
     Between,
@@ -28,7 +29,10 @@ from tamis.language.tree import (
     Like,
     Literal,
     Negate,
+    Not,
+    Or,
     Term,
+    flat,
 )
 from tamis.schema import Type
 
@@ -155,6 +159,37 @@ def _floating(text: str) -> float:
 
 def _mantissa(digits: str) -> str:
     return digits[2:].split("p")[0] if digits.startswith("0x") else digits.split("e")[0]
+
+
+# --- what the specification means --------------------------------------------
+
+_ORDER = ("<", "<=", ">", ">=")
+_ANYTHING = "%"
+
+
+def settled(condition: Condition, *, negated: bool = False) -> Condition:
+    """The same, where the specification means something else than Tamis does.
+
+    Only numbers have an order: `a < b` of two strings or two Booleans is false. IN and LIKE of
+    anything but a string are unknown. That shows where they are `negated`: there they hold of it.
+    """
+    match condition:
+        case Not(part, at):
+            return Not(settled(part, negated=not negated), at)
+        case And(parts, at):
+            return And(flat(And, (settled(part, negated=negated) for part in parts)), at)
+        case Or(parts, at):
+            return Or(flat(Or, (settled(part, negated=negated) for part in parts)), at)
+        case In(term, at=at) | Like(term, at=at) if negated:
+            return Or((condition, Not(Like(term, _ANYTHING, None, at), at)), at)
+        case Between(term, low, high, at) if Attribute in map(type, (low, high)):
+            bounds = Compare(term, ">=", low, at), Compare(term, "<=", high, at)
+            return And(flat(And, map(settled, bounds)), at)
+        case Compare(Attribute() as left, op, Attribute() as right, at) if op in _ORDER:
+            zero = Literal(Type.INT, 0, at)
+            number = Compare(left, "<=", zero, at), Compare(left, ">", zero, at)
+            return And((condition, Or((*number, IsNull(right, at)), at)), at)
+    return condition
 
 
 # --- what the specification refuses ------------------------------------------

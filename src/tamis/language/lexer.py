@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from tamis.errors import SelectorError
@@ -27,7 +28,7 @@ OPERATORS = {
     "<": "<", "<=": "<=", "≤": "<=", ">": ">", ">=": ">=", "≥": ">=",
     "&": "AND", "&&": "AND", "∧": "AND", "|": "OR", "||": "OR", "∨": "OR", "!": "NOT", "¬": "NOT",
     "∈": "IN", "⊑": "⊑", "⊥": "⊥",
-    "+": "+", "-": "-", "*": "*", "/": "/",
+    "+": "+", "-": "-", "*": "*", "/": "/", "%": "%",
     "(": "(", ")": ")", "[": "[", "]": "]", "{": "{", "}": "}", ",": ",",
 }  # fmt: skip
 _MISTAKES = {"=<": "write <=", "=>": "write >=", "=!": "write !="}
@@ -47,34 +48,51 @@ _OTHER = r"[^\x00-\x7f\s≠≤≥∧∨¬∈⊑⊥]"
 _WORD = rf"(?:[A-Za-z_$]|{_OTHER})(?:[A-Za-z0-9_$]|{_OTHER})*+"
 _PART = rf"(?:{_WORD}|`(?:[^`]|``)++`)"
 _NUMBER = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+(?![\w.$])"
-_OPERATOR = "|".join(map(re.escape, sorted(OPERATORS, key=len, reverse=True)))
-# Possessive quantifiers (`*+`): an unclosed quote must fail at once, not be tried in pieces.
-_TOKEN = re.compile(
-    rf"""\s*+(?:
-        (?P<name>{_PART}(?:\.{_PART})*+)
-      | (?P<number>{_NUMBER})
-      | (?P<string>'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+")
-      | (?P<mistake>=<|=>|=!)
-      | (?P<operator>{_OPERATOR})
-      | (?P<end>\Z)
-      | (?P<other>.)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
+
+
+def token_pattern(
+    operators: Iterable[str], mistakes: Iterable[str] = (), space: str = r"\s*+"
+) -> re.Pattern[str]:
+    """What one token looks like in a language with these operators."""
+
+    def one_of(signs: Iterable[str]) -> str:
+        return "|".join(map(re.escape, sorted(signs, key=len, reverse=True))) or "(?!)"
+
+    # Possessive quantifiers (`*+`): an unclosed quote must fail at once, not be tried in pieces.
+    return re.compile(
+        rf"""{space}(?:
+            (?P<name>{_PART}(?:\.{_PART})*+)
+          | (?P<number>{_NUMBER})
+          | (?P<string>'[^']*+(?:''[^']*+)*+'|"[^"]*+(?:""[^"]*+)*+")
+          | (?P<mistake>{one_of(mistakes)})
+          | (?P<operator>{one_of(operators)})
+          | (?P<end>\Z)
+          | (?P<other>.)
+        )""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+_TOKEN = token_pattern(OPERATORS, _MISTAKES)
 _PARTS = re.compile(_PART)
 _PLAIN = re.compile(rf"{_WORD}(?:\.{_WORD})*+")
 
 
-def tokenize(text: str) -> Tokens:
-    """All tokens of `text`, or the first SelectorError. Linear in the length of the text."""
+def tokenize(
+    text: str, pattern: re.Pattern[str] = _TOKEN, operators: Mapping[str, str] = OPERATORS
+) -> Tokens:
+    """All tokens of `text`, or the first SelectorError. Linear in the length of the text.
+
+    A language that holds selectors gives its own `pattern` and the kinds of its operators.
+    """
     tokens = Tokens([], [], [])
-    for found in _TOKEN.finditer(text):
+    for found in pattern.finditer(text):
         group = found.lastgroup or ""
         kind, value, at = group, found[group], found.start(group)
         if group == "name":
             kind, value = _name(text, value, at)
         elif group == "operator":
-            kind = OPERATORS[value]
+            kind = operators[value]
         elif group in ("mistake", "other"):
             raise bad_token(text, at)
         tokens.kinds.append(kind)
@@ -147,7 +165,7 @@ def describe(c: str) -> str:
 def _character_hint(c: str) -> str:
     if c in "‘’‚“”„«»":
         return "strings stand in straight quotes: '...' or \"...\""
-    return "remove it" if c in ";#@\\?%^~:" else "remove it, or put the name in `backticks`"
+    return "remove it" if c in ";#@\\?^~:" else "remove it, or put the name in `backticks`"
 
 
 def _name(text: str, value: str, at: int) -> tuple[str, str]:

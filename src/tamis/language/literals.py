@@ -12,6 +12,7 @@ MAGNITUDE = -INT_MIN  # the one integer that is legal only directly after a minu
 _DATE = r"(\d{4})-(\d\d)-(\d\d)"
 _TIME = r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?"
 _TIMESTAMP = re.compile(rf"{_DATE}(?:[T ]{_TIME}(Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_DAY = re.compile(_DATE, re.ASCII)
 _ISO_TIMESTAMP = "TIMESTAMP '2000-02-01', '2000-02-01 10:30:00' or '2000-02-01T10:30:00+02:00'"
 
 
@@ -73,6 +74,13 @@ def timestamp(text: str) -> datetime.datetime:
         return moment.astimezone(datetime.UTC)
     except (ValueError, OverflowError):
         raise ConstantError("there is no such moment", "check its day, time and offset") from None
+
+
+def date(text: str) -> datetime.datetime:
+    """The first moment of the day that `text` names, in UTC."""
+    if not _DAY.fullmatch(text):
+        raise ConstantError("this is no date", "write DATE '2000-02-01', or TIMESTAMP for a time")
+    return timestamp(text)
 
 
 def _zone(offset: str | None) -> datetime.tzinfo:

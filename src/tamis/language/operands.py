@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import cast
 
 from tamis.language.cursor import Cursor
+from tamis.language.functions import ALIASES, FUNCTIONS, ITEM
 from tamis.language.lexer import Tokens, unquote
 from tamis.language.limits import Limits
-from tamis.language.literals import MAGNITUDE, ConstantError, in_range, negated, timestamp
+from tamis.language.literals import MAGNITUDE, ConstantError, date, in_range, negated, timestamp
 from tamis.language.tree import Attribute, Call, Literal, Negate, Term
 from tamis.schema import Type
 
-FUNCTIONS = ("abs", "lower", "upper", "length")
+JOINED = "|| means OR; strings cannot be joined, so compare them one by one"
 UNARY = 70  # the power of a sign: no operator binds tighter
 
 
@@ -22,6 +24,8 @@ class Operands(Cursor, ABC):
 
     `number` gives the value of the dialect's number tokens.
     """
+
+    sql = True  # whether DATE '2013-01-01' is a constant, as it is everywhere but in JMS
 
     def __init__(
         self, text: str, tokens: Tokens, limits: Limits, number: Callable[[str], int | float]
@@ -35,13 +39,35 @@ class Operands(Cursor, ABC):
         """A term one level deeper, with the operators that bind tighter than `power`."""
 
     def name(self) -> Term:
-        kind, value, at = self.take()
-        if kind == "TIMESTAMP" and self.kinds[self.i] == "string":
-            return self.timestamp(at)
+        is_moment = self.is_moment()
+        _, value, at = self.take()
+        if is_moment:
+            return self.moment(timestamp if value.upper() == "TIMESTAMP" else date, at)
+        if self.kinds[self.i] == "[" and self.sql:
+            return self.keyed(Attribute(value, at))
         if self.kinds[self.i] != "(":
             return Attribute(value, at)
         lower = value.lower()
+        lower = ALIASES.get(lower, lower)
         return Call(lower if lower in FUNCTIONS else value, self.arguments(), at)
+
+    def keyed(self, name: Attribute) -> Term:
+        """`labels['env']`: the value of a map."""
+        opening = self.take()[2]
+        kind, key, at = self.take()
+        if kind != "string":
+            hint = f"write {name.name}['key'] for a map, ANY({name.name}) for a list"
+            self.fail("only strings stand in brackets behind a name", at, hint)
+        self.close("[", opening)
+        return Call(ITEM, (name, Literal(Type.STRING, unquote(key), at)), name.at)
+
+    def is_moment(self) -> bool:
+        """Whether TIMESTAMP '...' or DATE '...' comes next."""
+        if self.kinds[self.i + 1 : self.i + 2] != ["string"]:
+            return False
+        if self.kinds[self.i] == "name":
+            return self.sql and self.values[self.i].upper() == "DATE"
+        return self.kinds[self.i] == "TIMESTAMP"
 
     def arguments(self) -> tuple[Term, ...]:
         opening = self.take()[2]
@@ -54,10 +80,10 @@ class Operands(Cursor, ABC):
         self.close("(", opening)
         return tuple(found)
 
-    def timestamp(self, at: int) -> Literal:
+    def moment(self, read: Callable[[str], datetime.datetime], at: int) -> Literal:
         _, value, place = self.take()
         try:
-            return Literal(Type.TIMESTAMP, timestamp(unquote(value)), at)
+            return Literal(Type.TIMESTAMP, read(unquote(value)), at)
         except ConstantError as bad:
             self.fail(bad.what, place, bad.hint)
 

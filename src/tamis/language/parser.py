@@ -9,17 +9,19 @@ function, and `term` and `condition` turn one into what the place needs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 from tamis.errors import SelectorError
 from tamis.language.cursor import CLOSING
+from tamis.language.functions import FUNCTIONS
 from tamis.language.lexer import SOFT, unquote
 from tamis.language.limits import Limits
 from tamis.language.literals import ConstantError
 from tamis.language.measure import height, size
-from tamis.language.operands import FUNCTIONS, Operands, name_of
-from tamis.language.patterns import case_free_like, check_like, compile_regex, longest_search
+from tamis.language.operands import JOINED, Operands, name_of
+from tamis.language.patterns import check_like, compile_regex, longest_search
 from tamis.language.tree import (
     And,
     Arithmetic,
@@ -42,6 +44,8 @@ from tamis.language.tree import (
     Term,
     Text,
     TextOp,
+    flat,
+    quantifier,
 )
 from tamis.schema import Type
 
@@ -55,6 +59,7 @@ class Parser(Operands):
 
     expanded = 0  # nodes copied where conditions are compared
     nesting = 0
+    outside = False  # whether x NOT BETWEEN a AND b is x < a OR x > b, as JMS says
 
     def selector(self) -> Condition:
         """The whole text as one condition. The empty selector is TRUE."""
@@ -114,11 +119,12 @@ class Parser(Operands):
         if self.may_be_bool(node):
             return Compare(node, "=", Literal(Type.BOOL, True, node.at), node.at)
         what = f"{name_of(node)} is not a condition"
-        self.fail(what, node.at, "compare it with something, for example x = 5")
+        hint = JOINED if "||" in self.values else "compare it with something, for example x = 5"
+        self.fail(what, node.at, hint)
 
     def may_be_bool(self, term: Term) -> bool:
         if isinstance(term, Call):
-            return term.name not in FUNCTIONS
+            return term.name not in FUNCTIONS or term.name == "coalesce"
         return isinstance(term, Attribute) and term.at not in self.signed
 
     # --- brackets, NOT and ⊥ -------------------------------------------------
@@ -163,8 +169,8 @@ class Parser(Operands):
         while self.kinds[self.i] == kind:
             self.i += 1
             found.append(self.condition(power))
-        flat = _flat(join, found)
-        return flat, flat[0].at
+        all_parts = flat(join, found)
+        return all_parts, all_parts[0].at
 
     def arithmetic(self, left: Node) -> Term:
         kind = self.take()[0]
@@ -193,8 +199,8 @@ class Parser(Operands):
 
     def equate(self, left: Node, right: Node, equal: bool, at: int) -> Condition:
         """`left = right` or `left <> right`, where one at least is a condition."""
-        p, not_p = self.truths(left)
-        q, not_q = self.truths(right)
+        p, not_p = self.truths(left, equal)
+        q, not_q = self.truths(right, equal)
         for one, negative, other in ((p, not_p, q), (q, not_q, p)):
             if isinstance(other, Constant):
                 return one if other.value == equal else negative
@@ -202,16 +208,21 @@ class Parser(Operands):
         if self.expanded > self.limits.expansion:
             what = "= between conditions makes this selector too big"
             raise self.limits.crossed("expansion", what, self.text, at)
-        if not equal:
+        if not equal and not isinstance(left, TERMS) and not isinstance(right, TERMS):
             q, not_q = not_q, q
-        cases = And(_flat(And, (p, q)), p.at), And(_flat(And, (not_p, not_q)), p.at)
+        cases = And(flat(And, (p, q)), p.at), And(flat(And, (not_p, not_q)), p.at)
         return Or(cases, p.at)
 
-    def truths(self, node: Node) -> tuple[Condition, Condition]:
-        """That `node` is true, and that it is false; of a string, say, neither holds."""
+    def truths(self, node: Node, equal: bool) -> tuple[Condition, Condition]:
+        """That `node` is true, and that it is not.
+
+        A term is a value: that it is equal (or not) to TRUE, and to FALSE. Of a string none holds.
+        """
         condition = self.as_condition(node)
         if isinstance(node, Attribute | Call):
-            return condition, Compare(node, "=", Literal(Type.BOOL, False, node.at), node.at)
+            op: CompareOp = "=" if equal else "<>"
+            with_true = Compare(node, op, Literal(Type.BOOL, True, node.at), node.at)
+            return with_true, Compare(node, op, Literal(Type.BOOL, False, node.at), node.at)
         return condition, Not(condition, condition.at)
 
     def infix_not(self, left: Node) -> Condition:
@@ -219,8 +230,14 @@ class Parser(Operands):
         if self.kinds[self.i + 1] not in NEGATABLE:
             self.fail("expected AND, OR or a comparison", at, "NOT stands before a condition")
         self.i += 1
-        found = INFIX[self.kinds[self.i]][1](self, left)
-        return Not(cast("Condition", found), left.at)
+        found = cast("Condition", INFIX[self.kinds[self.i]][1](self, left))
+        if isinstance(left, Call) and (call := quantifier(left)) is not None:
+            other = "all" if call.name == "any" else "any"
+            return Not(_with_quantifier(found, other), left.at)  # some are not: not all are
+        if isinstance(found, Between) and self.outside:
+            below = Compare(found.term, "<", found.low, left.at)
+            return Or((below, Compare(found.term, ">", found.high, left.at)), left.at)
+        return Not(found, left.at)
 
     def between(self, left: Node) -> Condition:
         self.i += 1
@@ -280,7 +297,7 @@ class Parser(Operands):
     def item(self, bare: bool) -> Literal:
         """One constant of a list; a bare word in braces is a string (ICSE 2001: car ∈ {GM, VW})."""
         kind, value, at = self.kinds[self.i], self.values[self.i], self.places[self.i]
-        is_moment = kind == "TIMESTAMP" and self.kinds[self.i + 1] == "string"
+        is_moment = self.is_moment()
         if bare and value[:1].isalpha() and kind not in LITERALS and not is_moment:
             self.i += 1
             return Literal(Type.STRING, value, at)
@@ -324,9 +341,7 @@ class Parser(Operands):
         if longest_search(pattern, escape) > self.limits.pattern:
             what = "the part between two % is too long for one that holds a _"
             raise self.limits.crossed("pattern", what, self.text, at)
-        if kind == "LIKE":
-            return Like(term, pattern, escape, left.at)
-        return Like(Call("lower", (term,), left.at), *case_free_like(pattern, escape), left.at)
+        return Like(term, pattern, escape, left.at, any_case=kind == "ILIKE")
 
     def escape(self) -> str | None:
         if self.kinds[self.i] != "ESCAPE":
@@ -364,7 +379,7 @@ class Parser(Operands):
             self.fail("comparisons do not chain", self.places[self.i], hint)
 
 
-def check_height(condition: Condition, text: str, limits: Limits) -> None:
+def check_height(condition: Node, text: str, limits: Limits) -> None:
     """Refuse a tree that is higher than the limit, or than Python can walk."""
     top, at = height(condition)
     if top > limits.depth:
@@ -379,14 +394,17 @@ def too_deep_for_python(limits: Limits, text: str, at: int = 0) -> SelectorError
     return limits.crossed("depth", what, text, at, hint)
 
 
-def _flat(join: type[And | Or], parts: Iterable[Condition]) -> tuple[Condition, ...]:
-    flat: list[Condition] = []
-    for part in parts:
-        if isinstance(part, And | Or) and type(part) is join:
-            flat.extend(part.parts)
-        else:
-            flat.append(part)
-    return tuple(flat)
+def _with_quantifier(predicate: Condition, name: str) -> Condition:
+    """The predicate with the quantifier of its term replaced."""
+    assert isinstance(predicate, Between | In | Text | Like | Regex)
+
+    def change(term: Term) -> Term:
+        assert isinstance(term, Call)
+        if quantifier(term) is term:
+            return replace(term, name=name)
+        return replace(term, arguments=tuple(map(change, term.arguments)))
+
+    return replace(predicate, term=change(predicate.term))
 
 
 def _item_hint(kind: str) -> str:
@@ -433,4 +451,5 @@ INFIX: dict[str, tuple[int, Callable[[Parser, Node], Node]]] = {
     "*": (MULTIPLY, Parser.arithmetic),
     "/": (MULTIPLY, Parser.arithmetic),
     "DIV": (MULTIPLY, Parser.arithmetic),
+    "%": (MULTIPLY, Parser.arithmetic),
 }

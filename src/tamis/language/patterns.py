@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Any
 
 from tamis.language.literals import ConstantError
@@ -48,7 +49,8 @@ def _cut(pattern: str) -> list[list[str]]:
 
 def _unused(text: str) -> tuple[str, str]:
     """Two characters that do not occur."""
-    free = (chr(code) for code in range(0xE000, 0x110000) if chr(code) not in text)
+    used = set(text)
+    free = (chr(code) for code in range(0xE000, 0x110000) if chr(code) not in used)
     return next(free), next(free)
 
 
@@ -61,19 +63,21 @@ def longest_search(pattern: str, escape: str | None) -> int:
     return max((len("_".join(texts)) for texts in parts if len(texts) > 1), default=0)
 
 
-def case_free_like(pattern: str, escape: str | None) -> tuple[str, str | None]:
-    """The pattern and escape of `lower(term) LIKE ...` that mean `term ILIKE pattern`."""
-    if escape is None or escape.lower() == escape.upper():
-        return pattern.lower(), escape
-    # A letter as escape would be mixed up with its other case: use a backslash instead.
-    parts, waiting = [], False
-    for c in pattern:
-        if c == escape and not waiting:
-            waiting = True
-            continue
-        parts.append("\\" + c if c == "\\" or (waiting and c in "%_") else c)
-        waiting = False
-    return "".join(parts).lower(), "\\"
+def folded(text: str) -> str:
+    """The text without its case, one character for one: what ILIKE compares.
+
+    A character becomes its case folding where that is one character, else its lower case where
+    that is one, else it stays: ς is σ, ẞ is ß, and İ is like itself alone.
+    """
+    if text.isascii():
+        return text.lower()
+    whole = text.casefold()  # it looks at no neighbours, and no character folds to nothing
+    return whole if len(whole) == len(text) else "".join(map(_folded_character, text))
+
+
+@lru_cache(maxsize=4096)
+def _folded_character(c: str) -> str:
+    return next((f for f in (c.casefold(), c.lower()) if len(f) == 1), c)
 
 
 def compile_regex(pattern: str) -> Any:

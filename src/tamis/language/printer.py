@@ -25,10 +25,11 @@ from tamis.language.tree import (
     Regex,
     Term,
     Text,
+    quantified,
 )
 from tamis.schema import Type
 
-_MULTIPLYING = ("*", "/", "DIV")
+_MULTIPLYING = ("*", "/", "DIV", "%")
 
 
 def canonical(node: Condition | Term) -> str:
@@ -56,7 +57,7 @@ def condition_text(node: Condition) -> str:
 
 
 def _negated(part: Condition) -> str:
-    if isinstance(part, Constant | Compare | Not | And | Or):
+    if isinstance(part, Constant | Compare | Not | And | Or) or quantified(part):
         return f"NOT {_bracketed(part, And | Or)}"
     return _predicate_text(part, "NOT ")
 
@@ -78,7 +79,8 @@ def _predicate_text(node: Predicate, no: str) -> str:
             return f"{term_text(term)} {no}{op} {term_text(other)}"
         case Like(term, pattern, escape):
             tail = "" if escape is None else f" ESCAPE {_quoted(escape)}"
-            return f"{term_text(term)} {no}LIKE {_quoted(pattern)}{tail}"
+            like = "ILIKE" if node.any_case else "LIKE"
+            return f"{term_text(term)} {no}{like} {_quoted(pattern)}{tail}"
         case Regex(term, pattern):
             return f"{term_text(term)} {no}MATCHES {_quoted(pattern)}"
         case IsNull(term):
@@ -94,6 +96,8 @@ def term_text(term: Term) -> str:
         case Negate(part):
             text = term_text(part)
             return f"-({text})" if isinstance(part, Arithmetic | Negate) else f"-{text}"
+        case Call("[]", (inner, key)):
+            return f"{term_text(inner)}[{term_text(key)}]"
         case Call(name, arguments):
             return f"{_name(name)}({', '.join(map(term_text, arguments))})"
         case Arithmetic(op, left, right):

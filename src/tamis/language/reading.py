@@ -11,7 +11,6 @@ from tamis.language.lexer import Tokens, tokenize
 from tamis.language.limits import Limits
 from tamis.language.literals import number
 from tamis.language.parser import Parser, check_height, too_deep_for_python
-from tamis.language.shapes import parse_by_shape
 from tamis.language.tree import Condition
 
 Dialect = OneOf["tamis", "jms"]
@@ -27,20 +26,17 @@ def parse(text: str, *, dialect: Dialect = "tamis", limits: Limits = _DEFAULT) -
     if dialect not in _DIALECTS:
         raise ValueError(f"there is no dialect {dialect!r}: choose tamis or jms")
     check_text(text, limits)
-    known = parse_by_shape(text, limits, dialect)
-    return parse_in_full(text, dialect, limits) if known is None else known
-
-
-def parse_in_full(text: str, dialect: Dialect, limits: Limits) -> Condition:
-    """`parse` without the short cut for known shapes."""
     lex, value = _DIALECTS[dialect]
     try:
-        condition = Parser(text, lex(text), limits, value).selector()
+        parser = Parser(text, lex(text), limits, value)
+        parser.outside, parser.sql = dialect == "jms", dialect != "jms"
+        condition = parser.selector()
         check_height(condition, text, limits)
+        if dialect == "jms":
+            jms.refuse(condition, text)
+            return jms.settled(condition)
     except RecursionError:
         raise too_deep_for_python(limits, text) from None
-    if dialect == "jms":
-        jms.refuse(condition, text)
     return condition
 
 

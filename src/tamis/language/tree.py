@@ -3,21 +3,21 @@
 Where a node stood in the text (`at`, a 0-based index) never changes what it
 means, so it takes no part in equality. `And` and `Or` are flat: no And directly
 inside an And, at least two parts. Node kinds are few; everything else that the
-grammar offers is written with these (`NOT IN` is Not(In), `ILIKE` is LIKE of
-`lower`, a bare Boolean attribute is `attribute = TRUE`).
+grammar offers is written with these (`NOT IN` is Not(In), a bare Boolean
+attribute is `attribute = TRUE`).
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal as OneOf
 
 from tamis.schema import Scalar, Type
 
 CompareOp = OneOf["=", "<>", "<", "<=", ">", ">="]
-ArithmeticOp = OneOf["+", "-", "*", "/", "DIV"]
+ArithmeticOp = OneOf["+", "-", "*", "/", "DIV", "%"]
 TextOp = OneOf["CONTAINS", "WITHIN", "STARTS WITH", "ENDS WITH"]
 
 
@@ -63,7 +63,8 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """`+ - * /` of numbers. `/` always gives a double, `DIV` truncates (JMS's `/` on integers).
+    """`+ - * / %` of numbers. `/` always gives a double, `DIV` truncates (JMS's `/` on integers).
+    `%` is what `DIV` leaves, with the sign of its left side.
 
     Two integers give an integer (wrapping at 64 bits, as in Java) except with `/`; dividing by
     zero, and any operand that is no number, leaves the term undefined.
@@ -85,7 +86,7 @@ class Negate:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of terms: abs, lower, upper, length (in lower case) or a registered lookup."""
+    """A function of terms (language/functions.py, in lower case) or a registered lookup."""
 
     name: str
     arguments: tuple[Term, ...]
@@ -146,12 +147,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """`term LIKE pattern [ESCAPE escape]`: `%` any run (newlines too), `_` one character."""
+    """`term LIKE pattern [ESCAPE escape]`: `%` any run (newlines too), `_` one character.
+
+    `any_case`: ILIKE, which compares characters by `language.patterns.folded`.
+    """
 
     term: Term
     pattern: str
     escape: str | None = None
     at: int = _at()
+    any_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +198,17 @@ Predicate = Compare | Between | In | Text | Like | Regex | IsNull
 Condition = Constant | Predicate | Not | And | Or
 
 
+def flat(join: type[And | Or], parts: Iterable[Condition]) -> tuple[Condition, ...]:
+    """The parts of a `join`, those of a join among them in its place."""
+    found: list[Condition] = []
+    for part in parts:
+        if isinstance(part, And | Or) and type(part) is join:
+            found.extend(part.parts)
+        else:
+            found.append(part)
+    return tuple(found)
+
+
 def terms(condition: Condition) -> Iterator[Term]:
     """The terms that stand directly in the predicates of `condition`, left to right."""
     match condition:
@@ -209,6 +225,20 @@ def terms(condition: Condition) -> Iterator[Term]:
             yield from (term, other)
         case In(term) | Like(term) | Regex(term) | IsNull(term):
             yield term
+
+
+def quantifier(term: Term) -> Call | None:
+    """The ANY(...) or ALL(...) that the term is, perhaps inside functions of one argument."""
+    while isinstance(term, Call) and len(term.arguments) == 1:
+        if term.name in ("any", "all"):
+            return term
+        (term,) = term.arguments
+    return None
+
+
+def quantified(predicate: Predicate) -> Call | None:
+    """The ANY(...) or ALL(...) that the predicate asks; the other terms have none."""
+    return next(filter(None, map(quantifier, terms(predicate))), None)
 
 
 def attributes(node: Condition | Term) -> tuple[str, ...]:

@@ -7,11 +7,24 @@ any, and only constants can prove a selector wrong.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from tamis.errors import SelectorError
-from tamis.language.operands import FUNCTIONS
+from tamis.language.functions import (
+    ANY,
+    FUNCTIONS,
+    ITEM,
+    NUMBERS,
+    ONLY,
+    QUANTIFIERS,
+    SIGNATURES,
+    STRINGS,
+    TIMESTAMPS,
+    Types,
+)
+from tamis.language.operands import JOINED
 from tamis.language.printer import canonical
 from tamis.language.tree import (
     And,
@@ -32,14 +45,12 @@ from tamis.language.tree import (
     Regex,
     Term,
     Text,
+    quantifier,
 )
-from tamis.schema import Schema, Type
+from tamis.schema import Schema, Shape, Type
 
-Types = frozenset[Type]
-ANY: Types = frozenset(Type)
-NUMBERS: Types = frozenset((Type.INT, Type.DOUBLE))
-ONLY: dict[Type, Types] = {t: frozenset((t,)) for t in Type}
-STRINGS = ONLY[Type.STRING]
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+_NO_SHAPES: Mapping[str, Shape] = MappingProxyType({})
 
 
 def check(
@@ -54,7 +65,8 @@ def check(
     Raises SelectorError for what can never work; `text` is the selector that it shows. Without a
     schema an attribute of which nothing is known has the empty set.
     """
-    checker = Checker(_types_of(schema), text, lookups)
+    types, shapes = _types_of(schema)
+    checker = Checker(types, text, lookups, schema.unread if schema else _NOTHING, shapes)
     try:
         checker.condition(condition)
     except RecursionError:
@@ -66,9 +78,16 @@ class Checker:
     """One walk over one condition; `found` collects the types of its attributes."""
 
     def __init__(
-        self, schema: dict[str, Types] | None, text: str, lookups: Collection[str]
+        self,
+        schema: dict[str, Types] | None,
+        text: str,
+        lookups: Collection[str],
+        unread: Mapping[str, str] = _NOTHING,
+        shapes: Mapping[str, Shape] = _NO_SHAPES,
     ) -> None:
-        self.schema, self.text, self.lookups = schema, text, lookups
+        self.schema, self.text, self.lookups, self.unread = schema, text, lookups, unread
+        self.shapes = shapes
+        self.each: Call | None = None  # the ANY or ALL that may stand here
         self.found: dict[str, set[Type]] = {}
 
     def condition(self, node: Condition) -> None:
@@ -84,14 +103,18 @@ class Checker:
             CONDITIONS[type(part)](self, part)
 
     def compare(self, node: Compare) -> None:
-        left, right = self.term(node.left), self.term(node.right)
+        if quantifier(node.left) and quantifier(node.right):
+            what = "one side of a comparison can ask ANY or ALL of a list"
+            self.fail(what, node.right.at, "write two comparisons")
+        left = self.main(node.left)
+        right = self.main(node.right) if quantifier(node.right) else self.term(node.right)
         if not _comparable(left, right):
             self.fail_to_compare(node.left, left, node.op, node.right, right)
         self.use(node.left, right)
         self.use(node.right, left)
 
     def between(self, node: Between) -> None:
-        types = self.term(node.term)
+        types = self.main(node.term)
         for op, bound in ((">=", node.low), ("<=", node.high)):
             of_bound = self.term(bound)
             if not _comparable(types, of_bound):
@@ -100,21 +123,37 @@ class Checker:
             self.use(bound, types)
 
     def membership(self, node: In) -> None:
-        types = self.term(node.term)
+        types = self.main(node.term)
         for value in node.values:
             if not _comparable(types, ONLY[value.type]):
                 self.fail_to_compare(node.term, types, "=", value, ONLY[value.type])
             self.use(node.term, ONLY[value.type])
 
     def text_test(self, node: Text) -> None:
+        if node.op == "CONTAINS" and isinstance(node.term, Attribute) and self.is_list(node.term):
+            self.compare(Compare(Call("any", (node.term,), node.term.at), "=", node.other, node.at))
+            return
+        self.each = quantifier(node.term)
         self.need(node.term, STRINGS, node.op)
         self.need(node.other, STRINGS, node.op)
 
     def pattern(self, node: Like | Regex) -> None:
-        self.need(node.term, STRINGS, "LIKE" if isinstance(node, Like) else "MATCHES")
+        op = ("ILIKE" if node.any_case else "LIKE") if isinstance(node, Like) else "MATCHES"
+        self.each = quantifier(node.term)
+        self.need(node.term, STRINGS, op)
 
     def null_test(self, node: IsNull) -> None:
+        if (call := quantifier(node.term)) is not None:
+            what = "IS NULL asks for a list as a whole"
+            self.fail(what, node.at, f"write {_short(call.arguments[0])} IS NULL")
+        if isinstance(node.term, Attribute) and self.container(node.term) is not None:
+            return
         self.term(node.term)
+
+    def main(self, node: Term) -> Types:
+        """The types of the term that a predicate is about: ANY and ALL stand there alone."""
+        self.each = quantifier(node)
+        return self.term(node)
 
     # --- terms ---------------------------------------------------------------
 
@@ -124,10 +163,41 @@ class Checker:
             return ANY
         types = self.schema.get(node.name)
         if types is None:
-            what, hint = f"there is no attribute {node.name}", nearest(node.name, self.schema)
-            self.fail(what, node.at, hint or "the schema does not name it")
+            self.fail_to_find(node)
         self.found.setdefault(node.name, set(types))
+        if (shape := self.shapes.get(node.name)) is not None:
+            a_list = shape is Shape.LIST
+            what = f"{node.name} is a {shape.value}, not a value"
+            hint = f"write ANY({node.name})" if a_list else f"write {node.name}['key']"
+            self.fail(what, node.at, hint)
         return types
+
+    def container(self, node: Term) -> Shape | None:
+        """Whether the attribute is a list or a map, as far as the schema knows."""
+        if not isinstance(node, Attribute) or self.shapes.get(node.name) is None:
+            return None
+        self.found.setdefault(node.name, set((self.schema or {})[node.name]))
+        return self.shapes[node.name]
+
+    def is_list(self, node: Attribute) -> bool:
+        return self.shapes.get(node.name) is Shape.LIST
+
+    def elements(self, node: Call, wanted: Shape) -> Types:
+        """The types of what stands in the list or map that is the argument of a function."""
+        name = {"[]": "a key", "size": "size"}.get(node.name, node.name.upper())
+        if len(node.arguments) != (2 if node.name == ITEM else 1):
+            self.fail(f"{name} takes one list", node.at, f"it has {len(node.arguments)} arguments")
+        inner = node.arguments[0]
+        if not isinstance(inner, Attribute):
+            self.fail(f"{name} takes the name of a {wanted.value}", inner.at, "put a name here")
+        if self.schema is None:
+            self.found.setdefault(inner.name, set())
+            return ANY
+        if self.container(inner) is not wanted:
+            own = self.shapes.get(inner.name)
+            told = _named(self.attribute(inner)) if own is None else f"a {own.value}"
+            self.fail(f"{inner.name} is {told}, not a {wanted.value}", inner.at)
+        return self.schema[inner.name]
 
     def arithmetic(self, node: Arithmetic) -> Types:
         left, right = (
@@ -139,19 +209,45 @@ class Checker:
         return left if left == right else NUMBERS
 
     def call(self, node: Call) -> Types:
+        if node.name == ITEM:
+            return self.elements(node, Shape.MAP)
         if node.name not in FUNCTIONS:
             return self.lookup(node)
-        if len(node.arguments) != 1:
-            self.fail(f"{node.name} takes one argument", node.at, f"it has {len(node.arguments)}")
-        if node.name == "abs":
-            return self.need(node.arguments[0], NUMBERS, "abs")
-        self.need(node.arguments[0], STRINGS, node.name)
-        return ONLY[Type.INT] if node.name == "length" else STRINGS
+        if node.name == "coalesce":
+            return self.coalesce(node)
+        if node.name == "size":
+            self.elements(node, Shape.LIST)
+            return ONLY[Type.INT]
+        if node.name in QUANTIFIERS:
+            if node is not self.each:
+                what = f"{node.name.upper()} stands alone on one side of a comparison"
+                self.fail(what, node.at, "write ANY(prices) > 10")
+            return self.elements(node, Shape.LIST)
+        wanted, count = SIGNATURES[node.name], len(node.arguments)
+        if not wanted.fewest <= count <= len(wanted.arguments):
+            self.fail(f"{node.name} takes {wanted.taken}", node.at, f"it has {count}")
+        pairs = zip(node.arguments, wanted.arguments, strict=False)
+        found = [self.need(argument, types, node.name) for argument, types in pairs]
+        return found[0] if wanted.result is None else ONLY[wanted.result]
+
+    def coalesce(self, node: Call) -> Types:
+        """The first argument that is defined: all must be of types that compare."""
+        if not node.arguments:
+            self.fail("coalesce takes some arguments", node.at, "for example coalesce(price, 0.0)")
+        first, *others = node.arguments
+        types = self.term(first)
+        for other in others:
+            found = self.term(other)
+            if not _comparable(types, found):
+                what = f"coalesce needs values of one type: {_short(first)} is {_named(types)}"
+                self.fail(what, other.at, f"{_short(other)} is {_named(found)}")
+            types |= found
+        return types
 
     def lookup(self, node: Call) -> Types:
         if node.name not in self.lookups:
             hint = nearest(node.name, (*FUNCTIONS, *self.lookups))
-            hint = hint or "functions are abs, lower, upper, length and registered lookups"
+            hint = hint or f"functions are {', '.join(FUNCTIONS)} and registered lookups"
             self.fail(f"there is no function {node.name}", node.at, hint)
         for argument in node.arguments:
             self.term(argument)
@@ -161,8 +257,7 @@ class Checker:
         """The types of `node`, of which one at least must be `wanted` by the operator `op`."""
         types = self.term(node) & wanted
         if not types:
-            kind = "strings" if wanted is STRINGS else "numbers"
-            what = f"{op} needs {kind}: {_short(node)} is {_named(self.term(node))}"
+            what = f"{op} needs {_KINDS[wanted]}: {_short(node)} is {_named(self.term(node))}"
             self.fail(what, node.at, _constant_hint(node, wanted))
         self.use(node, wanted)
         return types
@@ -173,12 +268,21 @@ class Checker:
 
     # --- errors --------------------------------------------------------------
 
+    def fail_to_find(self, node: Attribute) -> NoReturn:
+        assert self.schema is not None
+        if node.name in self.unread:
+            what = f"{node.name} is {self.unread[node.name]}; selectors cannot read it"
+            self.fail(what, node.at, "convert it before matching")
+        what, hint = f"there is no attribute {node.name}", nearest(node.name, self.schema)
+        self.fail(what, node.at, hint or "the schema does not name it")
+
     def fail_to_compare(
         self, left: Term, of_left: Types, op: str, right: Term, of_right: Types
     ) -> NoReturn:
         if isinstance(right, Literal) and right.value is True and right.at == left.at:
             what = f"{_short(left)} is {_named(of_left)}, not a condition"
-            self.fail(what, left.at, "compare it with something")
+            hint = JOINED if "||" in self.text else "compare it with something"
+            self.fail(what, left.at, hint)
         outcome = "never equal" if op == "=" else f"{op} never holds"
         what = (
             f"{_short(left)} is {_named(of_left)}, {_short(right)} is {_named(of_right)}: {outcome}"
@@ -188,6 +292,14 @@ class Checker:
 
     def fail(self, what: str, at: int, hint: str = "") -> NoReturn:
         raise SelectorError(what, text=self.text, at=at, hint=hint)
+
+
+_KINDS = {
+    STRINGS: "strings",
+    NUMBERS: "numbers",
+    ONLY[Type.INT]: "integers",
+    TIMESTAMPS: "timestamps",
+}
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -218,27 +330,32 @@ def _constant_hint(term: Term, wanted: Types) -> str:
     constant = term.value if isinstance(term, Literal) else None
     if constant is not None and wanted == STRINGS:
         return f"write '{_short(term)}'"
-    if isinstance(constant, str) and wanted == ONLY[Type.TIMESTAMP]:
+    if isinstance(constant, str) and wanted == TIMESTAMPS:
         return f"write TIMESTAMP {_short(term)}"
     if isinstance(constant, str) and constant[:1].isdigit() and wanted <= NUMBERS:
         return "write the number without quotes"
     return f"put {_named(wanted)} here"
 
 
-_schemas: dict[int, tuple[Schema, dict[str, Types]]] = {}
+_schemas: dict[int, tuple[Schema, dict[str, Types], dict[str, Shape]]] = {}
 
 
-def _types_of(schema: Schema | None) -> dict[str, Types] | None:
-    """A schema's types by name, kept for the schemas seen last: adding must not cost its width."""
+def _types_of(schema: Schema | None) -> tuple[dict[str, Types] | None, Mapping[str, Shape]]:
+    """A schema's types by name, and which of them are lists or maps; kept for the schemas seen
+    last: adding must not cost its width."""
     if schema is None:
-        return None
+        return None, _NO_SHAPES
     kept = _schemas.get(id(schema))
     if kept is None or kept[0] is not schema:
         if len(_schemas) >= 16:
             _schemas.clear()
-        kept = schema, {a.name: ONLY[a.type] for a in schema.attributes}
+        types = {a.name: ONLY[a.type] for a in schema.attributes}
+        shapes: dict[str, Shape] = {
+            a.name: a.shape for a in schema.attributes if a.shape is not Shape.SCALAR
+        }
+        kept = schema, types, shapes
         _schemas[id(schema)] = kept
-    return kept[1]
+    return kept[1], kept[2]
 
 
 CONDITIONS: dict[type, Callable[[Checker, Any], None]] = {

@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from tamis.language.patterns import compile_regex
+from tamis.logic.lists import Several
 from tamis.logic.numbers import simplest
 from tamis.logic.terms import Derived
 from tamis.logic.wildcards import wildcards
@@ -89,10 +90,12 @@ class Atom:
         """The answer for the term's value (None: undefined)."""
         if self.kind is Kind.DEFINED:
             return value is not None
+        if isinstance(value, Several):
+            return any(map(self.holds, value))
         kind = type_of(value)
         if kind is None or _FAMILY[kind] is not self.family:
             return False
-        return bool(_HOLDS[self.kind](plain(value), self.constant))
+        return bool(HOLDS[self.kind](plain(value), self.constant))
 
 
 def plain(value: Any) -> Any:
@@ -108,7 +111,7 @@ def _below(value: Any, constant: Any) -> bool:
     return bool(value < constant)
 
 
-_HOLDS: dict[Kind, Any] = {
+HOLDS: dict[Kind, Any] = {
     Kind.TYPED: lambda value, constant: True,
     Kind.BELOW: _below,
     Kind.MEMBER: lambda value, constant: value in constant,

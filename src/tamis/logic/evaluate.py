@@ -9,6 +9,7 @@ from tamis.logic.atoms import All, Formula, Literal
 from tamis.logic.reduce import Semantics
 from tamis.logic.terms import Find, Lookups, value
 from tamis.messages import lookup
+from tamis.messages.values import fitted
 from tamis.schema import Schema
 
 
@@ -25,7 +26,7 @@ def finder(message: Mapping[str, object], semantics: Semantics, schema: Schema |
         found = lookup(message, name)
         if name not in known:
             return found
-        converted = known.convert(name, found)
+        converted = fitted(known, name, found)
         if converted is None and semantics == "default":
             return known[name].default
         return converted

@@ -10,6 +10,7 @@ from tamis.language.tree import And, Attribute, Condition, Constant, Not, Or, at
 from tamis.logic.evaluate import finder, satisfied
 from tamis.logic.reduce import Reducer, Semantics
 from tamis.logic.terms import Find, Lookups
+from tamis.notebook import html_table
 from tamis.schema import Schema
 
 
@@ -23,10 +24,18 @@ class Line:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     matches: bool
     lines: tuple[Line, ...]
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [("\u2003" * ln.depth + ln.text, ln.truth, ln.why) for ln in self.lines]
+        said = "match" if self.matches else "no match"
+        return html_table(said, ("condition", "truth", "because"), rows)
 
     def __str__(self) -> str:
         texts = ["  " * line.depth + line.text for line in self.lines]

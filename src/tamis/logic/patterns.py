@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from tamis.language.patterns import like_parts
-from tamis.language.tree import Term
+from tamis.language.patterns import folded, like_parts
+from tamis.language.tree import Call, Literal, Term
 from tamis.logic.atoms import Atom, Family, Kind, member
 from tamis.logic.wildcards import pattern_of
 
 
-def like_atom(term: Term, pattern: str, escape: str | None) -> Atom:
-    """The atom that holds just where `term LIKE pattern ESCAPE escape` is true."""
-    match like_parts(pattern, escape):
+def case_free(term: Term) -> Term:
+    """The term whose LIKE is the ILIKE of this one."""
+    if isinstance(term, Literal):
+        return Literal.of(folded(term.value)) if isinstance(term.value, str) else term
+    return Call("casefold", (term,))
+
+
+def like_atom(term: Term, pattern: str, escape: str | None, *, any_case: bool = False) -> Atom:
+    """The atom that holds just where `term LIKE pattern ESCAPE escape` is true.
+
+    `any_case`: the pattern, too, is without its case.
+    """
+    read = like_parts(pattern, escape)
+    match [[folded(text) for text in part] for part in read] if any_case else read:
         case [[text]]:
             return member(term, Family.STRING, [text])
         case [[""], [""]]:

@@ -33,8 +33,10 @@ from tamis.language.tree import (
     Term,
     Text,
     attributes,
+    quantified,
+    quantifier,
 )
-from tamis.logic import numbers
+from tamis.logic import numbers, quantifiers
 from tamis.logic.atoms import (
     FALSE,
     TRUE,
@@ -50,12 +52,16 @@ from tamis.logic.atoms import (
     negation,
 )
 from tamis.logic.atoms import Literal as Lit
-from tamis.logic.patterns import like_atom
-from tamis.logic.terms import compare, static_type, text_test
-from tamis.schema import Schema, Type
+from tamis.logic.comparing import compare, text_test
+from tamis.logic.lists import has_several
+from tamis.logic.patterns import case_free, like_atom
+from tamis.logic.terms import static_type
+from tamis.schema import Schema, Shape, Type
 
 Semantics = OneOf["sql", "strict", "default", "total"]
 SEMANTICS: tuple[Semantics, ...] = ("sql", "strict", "default", "total")
+_PREDICATES = (Compare, Between, In, Text, Like, Regex)
+_APART = 64  # constants of a list that become atoms of their own
 _FLIP: dict[CompareOp, CompareOp] = {
     "=": "=",
     "<>": "<>",
@@ -94,6 +100,10 @@ class Reducer:
 
     def holds(self, condition: Condition) -> Formula:
         """True where the condition is TRUE."""
+        if isinstance(condition, _PREDICATES):
+            condition = self._listed(condition)
+            if (call := quantified(condition)) is not None:
+                return quantifiers.holds(self, condition, call)
         match condition:
             case Constant(value):
                 return TRUE if value else FALSE
@@ -106,10 +116,14 @@ class Reducer:
             case Between(term, low, high):
                 return all_of([self._compare(term, ">=", low), self._compare(term, "<=", high)])
             case _:
-                return self.predicate(condition)
+                return self.plain_predicate(condition)
 
     def fails(self, condition: Condition) -> Formula:
         """True where the condition is FALSE: under sql, less than the negation of `holds`."""
+        if isinstance(condition, _PREDICATES):
+            condition = self._listed(condition)
+            if (call := quantified(condition)) is not None:
+                return quantifiers.fails(self, condition, call)
         match condition:
             case Constant(value):
                 return FALSE if value else TRUE
@@ -123,7 +137,7 @@ class Reducer:
                 bounds = Compare(term, ">=", low), Compare(term, "<=", high)
                 return any_of(map(self.fails, bounds))
             case _:
-                return self._refuted(condition, self.predicate(condition))
+                return self._refuted(condition, self.plain_predicate(condition))
 
     def sides(self, condition: Condition) -> tuple[Formula, Formula]:
         """`holds` and `fails`; what both need of a predicate is done once."""
@@ -133,9 +147,29 @@ class Reducer:
                 return fails, holds
             case And() | Or() | Constant() | Between():
                 return self.holds(condition), self.fails(condition)
-            case _:
-                found = self.predicate(condition)
-                return found, self._refuted(condition, found)
+        condition = self._listed(condition)
+        if quantified(condition) is not None:
+            return self.holds(condition), self.fails(condition)
+        found = self.plain_predicate(condition)
+        return found, self._refuted(condition, found)
+
+    def _listed(self, predicate: Predicate) -> Predicate:
+        """`tags CONTAINS 'a'`, where tags is a list, is `ANY(tags) = 'a'`."""
+        match predicate:
+            case Text(Attribute(name) as term, "CONTAINS", other, at) if (
+                self.schema is not None
+                and name in self.schema
+                and self.schema[name].shape is Shape.LIST
+            ):
+                return Compare(Call("any", (term,), term.at), "=", other, at)
+        return predicate
+
+    def with_list_left(self, predicate: Predicate) -> Predicate:
+        """The same with the term that asks ANY or ALL on its left."""
+        match predicate:
+            case Compare(left, op, right, at) if quantifier(left) is None:
+                return Compare(right, _FLIP[op], left, at)
+        return predicate
 
     def _refuted(self, predicate: Predicate, found: Formula) -> Formula:
         """That the predicate is false, where `found` says that it is true."""
@@ -144,16 +178,19 @@ class Reducer:
             return refuted
         return all_of([*map(self.defined, _terms(predicate)), refuted])
 
-    def predicate(self, predicate: Predicate) -> Formula:
+    def plain_predicate(self, predicate: Predicate) -> Formula:
+        """True where a predicate of one value (or of several, of which one will do) is."""
         match predicate:
             case Compare(left, op, right):
                 return self._compare(left, op, right)
             case In(term, values):
-                return any_of(self._equal(term, values))
+                return any_of(self.equal(term, values))
             case Text(term, op, other):
                 return self._text(term, op, other)
             case Like(term, pattern, escape):
-                return self._string_atom(term, like_atom(term, pattern, escape))
+                subject = case_free(term) if predicate.any_case else term
+                atom = like_atom(subject, pattern, escape, any_case=predicate.any_case)
+                return self._string_atom(subject, atom)
             case Regex(term, pattern):
                 return self._string_atom(term, Atom(term, Kind.PATTERN, Family.STRING, pattern))
             case IsNull(term):
@@ -169,7 +206,7 @@ class Reducer:
                 return TRUE
             case Attribute(name) if self._always_defined(name):
                 return TRUE
-            case Call("lower" | "upper" | "length", (inner,)) if (
+            case Call("lower" | "upper" | "casefold" | "trim" | "length", (inner,)) if (
                 static_type(inner, self.schema) is Type.STRING
             ):
                 return self.defined(inner)
@@ -222,7 +259,7 @@ class Reducer:
             return self._compare(right, _FLIP[op], left)
         if not isinstance(right, Literal):
             return self._between_terms(left, op, right)
-        found = self._with_constant(left, op, right)
+        found = self.with_constant(left, op, right)
         if op == "<>" and self.semantics == "default":
             return any_of([negation(self.defined(left)), found])
         return found
@@ -235,21 +272,24 @@ class Reducer:
             return any_of([negation(self.defined(left)), negation(self.defined(right)), found])
         return found
 
-    def _with_constant(self, term: Term, op: CompareOp, constant: Literal) -> Formula:
+    def with_constant(self, term: Term, op: CompareOp, constant: Literal) -> Formula:
         typed = self._typed(term, family_of(constant.type))
         if typed == FALSE:
             return FALSE
         match op:
             case "=":
-                return any_of(self._equal(term, (constant,)))
+                return any_of(self.equal(term, (constant,)))
             case "<>":
-                return all_of([typed, negation(any_of(self._equal(term, (constant,))))])
+                return all_of([typed, negation(any_of(self.equal(term, (constant,))))])
             case "<" | "<=":
                 return self._below(term, constant, or_equal=op == "<=")
         return all_of([typed, negation(self._below(term, constant, or_equal=op == ">"))])
 
-    def _equal(self, term: Term, values: tuple[Literal, ...]) -> list[Formula]:
-        """The term equals one of the constants: one MEMBER atom per family."""
+    def equal(self, term: Term, values: tuple[Literal, ...]) -> list[Formula]:
+        """The term equals one of the constants: one MEMBER atom per family.
+
+        Where it has several values, one per constant: each of them may be asked for by itself.
+        """
         line = static_type(term, self.schema)
         chosen: dict[Family, list[bool | int | float | str]] = {}
         if isinstance(term, Literal):
@@ -260,6 +300,9 @@ class Reducer:
         if line is not None and line.numeric:
             kept = [n for n in chosen.get(Family.NUMBER, []) if numbers.on_line(n, line)]  # type: ignore[arg-type]
             chosen = {Family.NUMBER: kept} if kept else {}
+        if has_several(term) and len(values) <= _APART:
+            pairs = [(family, one) for family, found in chosen.items() for one in found]
+            return [Lit(member(term, family, [one])) for family, one in pairs]
         return [Lit(member(term, family, found)) for family, found in chosen.items()]
 
     def _below(self, term: Term, constant: Literal, *, or_equal: bool) -> Formula:

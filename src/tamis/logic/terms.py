@@ -6,43 +6,61 @@ through as it is: it is defined, and unlike everything.
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tamis.errors import SelectorError
+from tamis.language.functions import CALENDAR, ITEM, SIGNATURES
+from tamis.language.patterns import folded
 from tamis.language.tree import (
     Arithmetic,
     Attribute,
+    Between,
     Call,
     Compare,
+    In,
+    Like,
     Literal,
     Negate,
+    Predicate,
+    Regex,
     Term,
     Text,
+    quantified,
+    quantifier,
+    terms,
 )
-from tamis.schema import INT_MAX, INT_MIN, Schema, Type, type_of
+from tamis.logic.comparing import compare, text_test
+from tamis.logic.lists import EACH, EXTREMES, FACTS, Several, fact, several, taken_apart, truth
+from tamis.messages.values import settle
+from tamis.schema import INT_MAX, INT_MIN, Schema, Shape, Type, type_of
 
 Lookup = Callable[..., object] | Mapping[Any, object]
 Lookups = Mapping[str, Lookup]
 Find = Callable[[str], object]
 
-FUNCTIONS: dict[str, Type | None] = {
-    "abs": None,  # of its argument's type
-    "lower": Type.STRING,
-    "upper": Type.STRING,
-    "length": Type.INT,
-}
+FUNCTIONS: dict[str, Type | None] = {name: s.result for name, s in SIGNATURES.items()}
+FUNCTIONS |= {"coalesce": None, "any": None, "all": None, "size": Type.INT, ITEM: None, **FACTS}
 
-# A comparison of two terms, neither of them constant, is a derived Boolean attribute.
-Derived = Term | Compare | Text
+CHANGES_CASE: dict[str, Callable[[str], str]] = {
+    "lower": str.lower,
+    "upper": str.upper,
+    "casefold": folded,
+}
+CHANGES_TEXT = CHANGES_CASE | {"trim": lambda text: text.strip(" ")}
+
+# A comparison of two terms, neither of them constant, is a derived Boolean attribute, and so is
+# a predicate of all elements of a list that no index knows.
+Derived = Term | Compare | Text | Between | In | Like | Regex
 
 
 def static_type(term: Derived, schema: Schema | None) -> Type | None:
     """The one type that the term's values have wherever it is defined; None if it depends."""
     match term:
         case Attribute(name):
-            return schema[name].type if schema and name in schema else None
+            return _declared(name, schema, Shape.SCALAR)
         case Literal(kind):
             return kind
         case Negate(inner):
@@ -55,12 +73,56 @@ def static_type(term: Derived, schema: Schema | None) -> Type | None:
             if Type.DOUBLE in kinds:
                 return Type.DOUBLE
             return Type.INT if kinds == {Type.INT} else None
-        case Call("abs", (inner,)):
-            return static_type(inner, schema)
+        case Call("abs" | "coalesce", arguments):
+            found = {static_type(argument, schema) for argument in arguments}
+            return found.pop() if len(found) == 1 else None
+        case Call("any" | "all", (Attribute(name),)):
+            return _declared(name, schema, Shape.LIST)
+        case Call("[]", (Attribute(name), _)):
+            return _declared(name, schema, Shape.MAP)
+        case Call(name, (Attribute(inner),)) if name in EXTREMES:
+            return _declared(inner, schema, Shape.LIST) or FUNCTIONS[name]
         case Call(name):
             return FUNCTIONS.get(name)
-        case Compare() | Text():
-            return Type.BOOL
+    return Type.BOOL
+
+
+def _declared(name: str, schema: Schema | None, shape: Shape) -> Type | None:
+    own = schema[name] if schema and name in schema else None
+    return own.type if own is not None and own.shape is shape else None
+
+
+def called(term: Derived) -> set[str]:
+    """The names of all functions that the term calls."""
+    match term:
+        case Attribute() | Literal():
+            return set()
+        case Negate(inner):
+            return called(inner)
+        case Call(name, arguments):
+            return {name}.union(*map(called, arguments))
+        case Arithmetic(_, left, right):
+            return called(left) | called(right)
+    return set().union(*map(called, terms(term)))
+
+
+def needed(term: Derived) -> frozenset[str]:
+    """The attributes without which the term is undefined."""
+    match term:
+        case Attribute(name):
+            return frozenset((name,))
+        case Literal():
+            return frozenset()
+        case Negate(inner):
+            return needed(inner)
+        case Call("coalesce", arguments):
+            return frozenset.intersection(*map(needed, arguments))
+        case Call(_, arguments):
+            return frozenset().union(*map(needed, arguments))
+        case Arithmetic(_, left, right):
+            return needed(left) | needed(right)
+    call = quantified(term)  # without elements, nobody asks for the other terms
+    return frozenset().union(*map(needed, terms(term))) if call is None else needed(call)
 
 
 def value(term: Derived, find: Find, lookups: Lookups) -> object:
@@ -76,48 +138,21 @@ def value(term: Derived, find: Find, lookups: Lookups) -> object:
             return negate(value(inner, find, lookups))
         case Call(name, arguments):
             return call(name, [value(a, find, lookups) for a in arguments], lookups)
-        case Compare(left, op, right):
+        case Compare(left, op, right) if not (quantifier(left) or quantifier(right)):
             return compare(value(left, find, lookups), op, value(right, find, lookups))
-        case Text(left, op, right):
+        case Text(left, op, right) if not quantifier(left):
             return text_test(value(left, find, lookups), op, value(right, find, lookups))
+    return _truth(term, find, lookups)
 
 
-def compare(left: object, op: str, right: object) -> bool | None:
-    """Three-valued: None where a side is undefined; unlike types compare false."""
-    if left is None or right is None:
-        return None
-    a, b = type_of(left), type_of(right)
-    if a is None or b is None or not a.like(b):
-        return False
-    x: Any = left
-    y: Any = right
-    match op:
-        case "=":
-            return bool(x == y)
-        case "<>":
-            return bool(x != y)
-        case "<":
-            return bool(x < y)
-        case "<=":
-            return bool(x <= y)
-        case ">":
-            return bool(x > y)
-    return bool(x >= y)
+def _truth(predicate: Predicate, find: Find, lookups: Lookups) -> bool | None:
+    """A predicate with ANY or ALL."""
 
+    def value_of(term: Term, element: object) -> object:
+        return value(term, lambda name: element if name == EACH.name else find(name), lookups)
 
-def text_test(left: object, op: str, right: object) -> bool | None:
-    if left is None or right is None:
-        return None
-    if not isinstance(left, str) or not isinstance(right, str):
-        return False
-    match op:
-        case "CONTAINS":
-            return right in left
-        case "WITHIN":
-            return left in right
-        case "STARTS WITH":
-            return left.startswith(right)
-    return left.endswith(right)
+    call, _ = taken_apart(predicate)
+    return truth(predicate, value(call.arguments[0], find, lookups), value_of)
 
 
 def negate(number: object) -> object:
@@ -128,8 +163,11 @@ def negate(number: object) -> object:
 
 
 def call(name: str, arguments: list[object], lookups: Lookups) -> object:
-    if name in FUNCTIONS and len(arguments) == 1:
-        return _function(name, arguments[0])
+    if len(arguments) == 1 and isinstance(arguments[0], Several):
+        found_each = [call(name, [one], lookups) for one in arguments[0]]
+        return several(found_each)
+    if name in FUNCTIONS:
+        return _function(name, arguments)
     if name not in lookups:
         raise SelectorError(f"there is no function {name}", hint="register it as a lookup")
     if any(type_of(a) is None for a in arguments):
@@ -139,10 +177,25 @@ def call(name: str, arguments: list[object], lookups: Lookups) -> object:
         found = lookup.get(arguments[0] if len(arguments) == 1 else tuple(arguments))
     else:
         found = lookup(*arguments)
-    return None if isinstance(found, float) and math.isnan(found) else found
+    return settle(name, found)
 
 
-def _function(name: str, argument: object) -> object:
+def _function(name: str, arguments: list[object]) -> object:
+    if name == "coalesce":
+        return next((a for a in arguments if a is not None), None)
+    argument = arguments[0]
+    if name in ("any", "all"):
+        return several(argument)
+    if name == "size":
+        return len(argument) if isinstance(argument, list) else None
+    if name == ITEM:
+        return _item(*arguments)
+    if name in FACTS:
+        return fact(name, argument)
+    if name in CALENDAR:
+        return _of_calendar(name, argument) if isinstance(argument, datetime.datetime) else None
+    if name == "substr":
+        return _substr(*arguments)
     if name == "abs":
         negative = type_of(argument) in (Type.INT, Type.DOUBLE) and argument < 0  # type: ignore[operator]
         if negative:
@@ -150,9 +203,28 @@ def _function(name: str, argument: object) -> object:
         return argument if type_of(argument) in (Type.INT, Type.DOUBLE) else None
     if not isinstance(argument, str):
         return None
-    if name == "length":
-        return len(argument)
-    return argument.lower() if name == "lower" else argument.upper()
+    return len(argument) if name == "length" else CHANGES_TEXT[name](argument)
+
+
+def _item(held: object, key: object) -> object:
+    return settle(str(key), held.get(key)) if isinstance(held, Mapping) else None
+
+
+def _of_calendar(name: str, moment: datetime.datetime) -> int:
+    return moment.weekday() if name == "weekday" else int(getattr(moment, name))
+
+
+def _substr(text: object, start: object, length: object = INT_MAX) -> str | None:
+    """As SQL: the first character is number 1, the last -1; 0 is taken for 1."""
+    if (
+        not isinstance(text, str)
+        or type_of(start) is not Type.INT
+        or type_of(length) is not Type.INT
+    ):
+        return None
+    begin: int = start  # type: ignore[assignment]
+    begin = begin - 1 if begin > 0 else begin and len(text) + begin
+    return text[max(begin, 0) : max(begin + length, 0)]  # type: ignore[operator]
 
 
 def _arithmetic(op: str, left: Any, right: Any) -> object:
@@ -175,6 +247,9 @@ def _integers(op: str, left: int, right: int) -> int | None:
     if right == 0:
         return None
     quotient = abs(left) // abs(right)
+    if op == "%":
+        rest = abs(left) - quotient * abs(right)
+        return rest if left >= 0 else -rest
     return _wrap(quotient if (left < 0) == (right < 0) else -quotient)
 
 
@@ -187,9 +262,9 @@ def _doubles(op: str, left: float, right: float) -> float | None:
         case "*":
             result = left * right
         case _:
-            if right == 0:
+            if right == 0 or (op == "%" and math.isinf(left)):
                 return None
-            result = left / right
+            result = math.fmod(left, right) if op == "%" else left / right
     return None if math.isnan(result) else result
 
 

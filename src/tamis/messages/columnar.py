@@ -7,15 +7,17 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import InputError
-from tamis.messages.columns import Misfits, fit, flatten, normal
+from tamis.messages.columns import Misfits, flatten, normal
+from tamis.messages.containers import fit_attribute
 from tamis.messages.rows import BadRow, Batch, OnBad, excerpt
 from tamis.messages.source import Source, reading
-from tamis.messages.table import arrow_type, record_batch, take
+from tamis.messages.table import arrow_type_of, record_batch, take
 from tamis.schema import Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MAX_IN_MEMORY = 1 << 28  # bytes of a file that is held whole: one that is packed, or a pipe
 PARQUET, ARROW_FILE, ARROW_STREAM = b"PAR1", b"ARROW1", b"\xff\xff\xff\xff"
 
 
@@ -62,13 +64,12 @@ def typed(
     else:
         found = {}
         for name in names:
-            kind = schema[name].type
             column = flat.get(name, pa.nulls(raw.num_rows))
             try:
-                found[name] = fit(name, column, kind, misfits)
+                found[name] = fit_attribute(name, column, schema[name], misfits)
             except InputError as error:
                 raise InputError(f"{file}: {error}") from None
-            assert found[name].type == arrow_type(kind)
+            assert found[name].type == arrow_type_of(schema[name])
     return record_batch(list(found), list(found.values()), raw.num_rows), misfits
 
 
@@ -169,12 +170,19 @@ def _open_ipc(source: Source) -> Any:
 
 
 def _seekable(source: Source) -> Any:
-    """The file itself, or all of it in memory where it is packed or a pipe."""
+    """The file itself, or all of it in memory where it is packed or a pipe: within a bound, as a
+    few bytes of gzip may stand for any number."""
     import pyarrow as pa
 
     if source.stream is source.raw and source.size:
         return pa.OSFile(source.name)
-    return pa.BufferReader(source.stream.read())
+    data = source.stream.read(MAX_IN_MEMORY + 1)
+    if len(data) > MAX_IN_MEMORY:
+        raise InputError(
+            f"{source.name}: a packed file, or one from a pipe, is read into memory, "
+            f"up to {MAX_IN_MEMORY:,} bytes: unpack it to a file first"
+        )
+    return pa.BufferReader(data)
 
 
 def _printable(batch: pa.RecordBatch) -> bool:

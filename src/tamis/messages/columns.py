@@ -7,6 +7,7 @@ silently, and it never stops the rows beside it.
 from __future__ import annotations
 
 import datetime
+import functools
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ _LAST = int((datetime.datetime(9999, 12, 31) - _EPOCH).total_seconds()) + 86_400
 _EXACT_DIGITS = 15  # every decimal of so many digits survives the way to a double and back
 
 
+@functools.lru_cache(maxsize=512)  # tables may have hundreds of columns, of few types
 def column_type(found: pa.DataType) -> Type | None:
     """The type that Tamis gives to a column of Arrow type `found`; None if it has none for it."""
     import pyarrow as pa
@@ -58,12 +60,27 @@ def flatten(columns: dict[str, pa.Array], *, structs: bool = False) -> dict[str,
 
     nested = {n: c for n, c in columns.items() if pa.types.is_struct(c.type)}
     flat = {n: c for n, c in columns.items() if structs or n not in nested}
+    for name, column in columns.items():
+        if "." not in name and name not in nested and _holds_structs(column.type):
+            from tamis.messages.containers import fields_of
+
+            for field, inner in fields_of(column):
+                if "." not in field:
+                    flat.setdefault(f"{name}.{field}", inner)
     for name, column in nested.items():
         if "." not in name:
             for path, inner in _inside(name, column):
                 if structs or not pa.types.is_struct(inner.type):
                     flat.setdefault(path, inner)
     return flat
+
+
+def _holds_structs(found: pa.DataType) -> bool:
+    """Whether these are lists of structs."""
+    import pyarrow as pa
+
+    is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
+    return bool(is_list and pa.types.is_struct(found.value_type))
 
 
 def _inside(name: str, column: pa.Array) -> Iterator[tuple[str, pa.Array]]:
@@ -145,6 +162,8 @@ def _doubles(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
     if pa.types.is_decimal(column.type):
         return _decimals(name, column, misfits)
     column = column.cast(pa.float64())
+    if not column.null_count and not np.isnan(column.to_numpy()).any():
+        return column
     nan = pc.is_nan(column)
     return pc.if_else(nan, None, column) if pc.any(nan).as_py() else column
 

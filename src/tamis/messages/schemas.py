@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import MessageError, SchemaError
 from tamis.messages.columnar import file_schema
 from tamis.messages.columns import column_type
+from tamis.messages.containers import shape_of, values_type
 from tamis.messages.source import opened, reading
 from tamis.messages.texts import from_text, timestamp
-from tamis.schema import Scalar, Schema, Type
+from tamis.schema import Attribute, Scalar, Schema, Shape, Type, type_named
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _HINT = 'write "price:double,company:string=IBM" or name a .json file'
 _ENTRY = re.compile(
-    r"""\s*(?:`(?P<quoted>[^`]+)`|(?P<name>[^\s:=,`'"]+))
-        \s*:\s*(?P<type>\w+)
-        \s*(?:=\s*(?:'(?P<text>(?:[^']|'')*)'|(?P<default>[^,']*)))?\s*(?:,|$)""",
+    r"""\s*+(?:`(?P<quoted>[^`]++)`|(?P<name>[^\s:=,`'"]++))
+        \s*+:\s*+(?P<type>\w++(?:<[\w\s,]++>)?)\s*+
+        (?:=\s*+(?:'(?P<text>[^']*+(?:''[^']*+)*+)'\s*+|(?P<default>[^,']*+)))?+(?:,|\Z)""",
     re.VERBOSE,
 )
 _COLUMNAR = {".parquet": "parquet", ".arrow": "arrow", ".arrows": "arrow", ".feather": "arrow"}
@@ -47,12 +49,17 @@ def read_schema(text: str | os.PathLike[str]) -> Schema:
 def arrow_schema(schema: pa.Schema) -> Schema:
     """The attributes that columns of this Arrow schema hold, structs by dotted name.
 
-    A column of a type that Tamis does not know (a list, bytes) is no attribute.
+    A column of a type that Tamis does not know (such as bytes) is no attribute.
     """
+    import pyarrow as pa
+
     found: dict[str, object] = {}
+    unread: dict[str, str] = {}
     for field in schema:
-        kind = column_type(field.type)
-        if kind is not None:
+        kind = _type_of(field.type)
+        if kind is None and not pa.types.is_struct(field.type):
+            unread[field.name] = str(field.type)
+        elif kind is not None:
             if field.name in found:
                 raise SchemaError(f"attribute {field.name!r} is named twice")
             found[field.name] = kind
@@ -60,14 +67,110 @@ def arrow_schema(schema: pa.Schema) -> Schema:
         if "." not in field.name:
             for name, kind in _nested(field):
                 found.setdefault(name, kind)
-    return Schema.of(found)
+    return Schema(Schema.of(found).attributes, unread)
 
 
-def _nested(field: pa.Field) -> list[tuple[str, Type]]:
+def attributes_of(data: Any) -> Schema:
+    """The names and types of the columns of a schema or a table: of Arrow, pandas, Polars, Spark,
+    or of whatever hands its columns over as Arrow."""
     import pyarrow as pa
 
+    spark = data if hasattr(data, "jsonValue") else getattr(data, "schema", None)
+    if hasattr(spark, "jsonValue"):
+        unread: dict[str, str] = {}
+        types = _spark_types(spark.jsonValue(), unread)  # type: ignore[union-attr]
+        return Schema(Schema.of(types).attributes, unread)
+    if isinstance(data, pa.Schema | pa.Table | pa.RecordBatch | pa.RecordBatchReader):
+        return arrow_schema(data if isinstance(data, pa.Schema) else data.schema)
+    try:
+        if hasattr(data, "__arrow_c_schema__"):
+            return arrow_schema(pa.schema(data))
+        if type(data).__module__.startswith("pandas."):
+            return arrow_schema(pa.Schema.from_pandas(data, preserve_index=False))
+        if hasattr(data, "__arrow_c_stream__"):
+            return arrow_schema(pa.RecordBatchReader.from_stream(data).schema)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SchemaError(
+            f"no schema can be read from this {type(data).__name__}: {error}"
+        ) from None
+    raise SchemaError(f"a {type(data).__name__} has no schema: give a mapping of names to types")
+
+
+_WHOLE = re.compile(r"decimal\((\d{1,9}),0\)")
+_WHOLE_DIGITS = 18  # every decimal of so many digits and no fraction is a 64-bit integer
+
+
+def _spark_types(
+    struct: Mapping[str, Any], unread: dict[str, str], prefix: str = ""
+) -> dict[str, object]:
+    """Of a Spark schema as JSON. A column of exactly that name wins over a field of a struct.
+
+    What has no type of ours goes to `unread`.
+    """
+    found: dict[str, object] = {}
+    inner: dict[str, object] = {}
+    for field in struct.get("fields", ()):
+        name, kind = field["name"], field["type"]
+        if isinstance(kind, dict):
+            if kind.get("type") == "struct" and "." not in name:
+                inner |= _spark_types(kind, unread, f"{prefix}{name}.")
+                continue
+            inner |= _spark_elements(kind, f"{prefix}{name}.") if "." not in name else {}
+        known = _spark_type(kind)
+        if known is None and isinstance(kind, dict):
+            unread[prefix + name] = str(kind.get("type"))
+        elif known is None:
+            unread[prefix + name] = str(kind)
+        elif not (prefix and "." in name):
+            found.setdefault(prefix + name, known)
+    exact = {field["name"] for field in struct.get("fields", ())} if not prefix else set()
+    return found | {n: kind for n, kind in inner.items() if n not in found and n not in exact}
+
+
+def _spark_type(kind: Any) -> object | None:
+    """What `Schema.of` takes for a type of Spark, as JSON."""
+    if isinstance(kind, str):
+        whole = _WHOLE.fullmatch(kind)
+        return Type.INT if whole and int(whole[1]) <= _WHOLE_DIGITS else type_named(kind)
+    if kind.get("type") == "array" and isinstance(found := _spark_type(kind["elementType"]), Type):
+        return Attribute("", found, None, Shape.LIST)
+    if kind.get("type") == "map" and kind["keyType"] == "string":
+        found = _spark_type(kind["valueType"])
+        return Attribute("", found, None, Shape.MAP) if isinstance(found, Type) else None
+    return None
+
+
+def _spark_elements(kind: Mapping[str, Any], prefix: str) -> dict[str, object]:
+    """The fields of arrays of structs, by dotted name: lists."""
+    held = kind.get("elementType")
+    if kind.get("type") != "array" or not isinstance(held, dict) or held.get("type") != "struct":
+        return {}
+    pairs = [(f["name"], _spark_type(f["type"])) for f in held["fields"] if "." not in f["name"]]
+    return {
+        prefix + name: Attribute("", found, None, Shape.LIST)
+        for name, found in pairs
+        if isinstance(found, Type)
+    }
+
+
+def _type_of(found: pa.DataType) -> object | None:
+    """What `Schema.of` takes for a column of this type; None where Tamis has no type for it."""
+    shape = shape_of(found)
+    kind = column_type(found) if shape is Shape.SCALAR else values_type(found)
+    if kind is None or shape is Shape.SCALAR:
+        return kind
+    return Attribute("", kind, None, shape)
+
+
+def _nested(field: pa.Field) -> list[tuple[str, object]]:
+    import pyarrow as pa
+
+    if shape_of(field.type) is Shape.LIST and pa.types.is_struct(field.type.value_type):
+        kinds = [(f.name, column_type(f.type)) for f in field.type.value_type]
+        made = [(n, Attribute("", k, None, Shape.LIST)) for n, k in kinds if k and "." not in n]
+        return [(f"{field.name}.{name}", kind) for name, kind in made]
     if not pa.types.is_struct(field.type):
-        kind = column_type(field.type)
+        kind = _type_of(field.type)
         return [] if kind is None else [(field.name, kind)]
     inner = [pair for f in field.type if "." not in f.name for pair in _nested(f)]
     return [(f"{field.name}.{name}", kind) for name, kind in inner]
@@ -129,11 +232,12 @@ def _from_json(path: Path) -> Schema:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
+    found: dict[str, Any] = {}
+    for name, spec in pairs:
+        if name in found:
             raise SchemaError(f"attribute {name!r} is named twice")
-    return dict(pairs)
+        found[name] = spec
+    return found
 
 
 def _json_entry(name: str, spec: Any) -> object:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tamis.errors import MessageError
 from tamis.messages.values import lookup
-from tamis.schema import Schema, Type
+from tamis.schema import Attribute, Schema, Shape, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,6 +34,16 @@ def arrow_type(kind: Type) -> pa.DataType:
         Type.BOOL: pa.bool_(),
         Type.TIMESTAMP: pa.timestamp("us", "UTC"),
     }[kind]
+
+
+def arrow_type_of(attribute: Attribute) -> pa.DataType:
+    """The type of the attribute's columns."""
+    import pyarrow as pa
+
+    kind = arrow_type(attribute.type)
+    if attribute.shape is Shape.MAP:
+        return pa.map_(pa.string(), kind)
+    return pa.list_(kind) if attribute.shape is Shape.LIST else kind
 
 
 def to_batch(
@@ -74,13 +84,14 @@ def _column(
 ) -> pa.Array:
     import pyarrow as pa
 
-    kind = schema[name].type
+    own = schema[name]
+    kind = own.type
     alone = Schema((schema[name],))  # looking a name up in a schema takes as long as it is wide
     if "." in name:
         values = [_found(row, name, i, misfits) for i, row in enumerate(rows)]
     else:
         values = [row.get(name) for row in rows]
-    if set(map(type, values)) <= _PLAIN[kind]:
+    if own.shape is Shape.SCALAR and set(map(type, values)) <= _PLAIN[kind]:
         try:
             if kind is Type.DOUBLE:
                 values = [None if v is None else float(v) for v in values]
@@ -88,7 +99,9 @@ def _column(
         except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             pass  # some value does not fit: find out which
     fitting = [_fitting(alone, name, v, i, convert, misfits) for i, v in enumerate(values)]
-    return pa.array(fitting, arrow_type(kind), from_pandas=True)
+    if own.shape is Shape.MAP:
+        fitting = [None if v is None else list(v.items()) for v in fitting]
+    return pa.array(fitting, arrow_type_of(own), from_pandas=True)
 
 
 def _found(row: Mapping[str, Any], name: str, i: int, misfits: dict[int, str]) -> Any:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import datetime
 import math
 import re
+from typing import Any
 
 from tamis.errors import MessageError
 from tamis.messages.rows import excerpt
-from tamis.messages.values import settle, utc
-from tamis.schema import Scalar, Schema, Type
+from tamis.messages.values import fitted, settle, utc
+from tamis.schema import Scalar, Schema, Shape, Type
 
-_INT = re.compile(r"[+-]?[0-9]+")
-_DOUBLE = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_INT = re.compile(r"[+-]?[0-9]++")
+_DOUBLE = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?+|\.[0-9]++)([eE][+-]?[0-9]++)?+")
 _NAMED_DOUBLE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _BOOLS = {"true": True, "false": False}
 _MAX_DIGITS = 4000  # Python refuses to read longer integers
 # "007" and "+5" look like codes, not like numbers: reading them as numbers would lose something.
-_PLAIN_INT = re.compile(r"-?(0|[1-9][0-9]*)")
-_PLAIN_DOUBLE = re.compile(r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_PLAIN_INT = re.compile(r"-?(0|[1-9][0-9]*+)")
+_PLAIN_DOUBLE = re.compile(r"-?((0|[1-9][0-9]*+)(\.[0-9]*+)?+|\.[0-9]++)([eE][+-]?[0-9]++)?+")
 
 
 def guess(name: str, text: str) -> Scalar:
@@ -34,6 +35,8 @@ def guess(name: str, text: str) -> Scalar:
 def from_text(schema: Schema, name: str, text: str) -> Scalar | None:
     """`text` as a value of the attribute's type; None where it is empty, or NaN."""
     kind = schema[name].type
+    if schema[name].shape is not Shape.SCALAR:
+        raise MessageError(f"{name} is a {schema[name].kind}: this format has only plain values")
     if kind is Type.STRING:
         return text or None
     text = text.strip()
@@ -51,14 +54,22 @@ def from_text(schema: Schema, name: str, text: str) -> Scalar | None:
     raise MessageError(f"{name} = {excerpt(repr(text))} is not of type {kind.value}")
 
 
-def from_value(schema: Schema, name: str, value: object) -> Scalar | None:
+def from_value(schema: Schema, name: str, value: Any) -> Any:
     """A value of a JSON document as the schema wants it. Timestamps are ISO 8601 text."""
-    if isinstance(value, str) and schema[name].type is Type.TIMESTAMP:
-        return timestamp(name, value)
+    if schema[name].type is Type.TIMESTAMP:
+        if isinstance(value, list):
+            value = [_moment(name, one) for one in value]
+        elif isinstance(value, dict):
+            value = {key: _moment(name, one) for key, one in value.items()}
+        value = _moment(name, value)
     try:
-        return schema.convert(name, settle(name, value))
+        return fitted(schema, name, settle(name, value))
     except MessageError as error:
         raise MessageError(excerpt(error)) from None
+
+
+def _moment(name: str, value: Any) -> Any:
+    return timestamp(name, value) if isinstance(value, str) else value
 
 
 def timestamp(name: str, text: str) -> datetime.datetime:

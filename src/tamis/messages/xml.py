@@ -19,11 +19,12 @@ from tamis.schema import Scalar, Schema, Type
 
 MAX_DEPTH = 16
 _ROOT = "tamis"  # the element that is put around every document
-_DECLARATION = re.compile(r"\s*<\?xml\s[^>]*\?>")
+# Possessive, and only at the start: no text makes these look at a character again and again.
+_DECLARATION = re.compile(r"\A\s*+<\?xml\s[^>]*+(?<=\?)>")
 _BLANKS = re.compile(r"[ \t\r\n]+")
-_TAG = re.compile(r"<([^?!\s/>][^\s/>]*)")
-_MESSAGE_END = re.compile(r"</message\s*>")
-_MESSAGES_TAG = re.compile(r"\s*</?messages\b[^>]*>\s*")
+_TAG = re.compile(r"<([^?!\s/>][^\s/>]*+)")
+_MESSAGE_END = re.compile(r"</message\s*+>")
+_MESSAGES_TAG = re.compile(r"</?messages\b[^<>]*+>")
 
 
 def parse_xml(text: str, schema: Schema | None = None) -> dict[str, Scalar | None]:
