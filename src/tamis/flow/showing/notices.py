@@ -1,0 +1,101 @@
+"""What is allowed and yet surely not meant: rules that never fire, selects that never hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tamis.flow.expressions import TRUE, all_of, not_true, without_calls
+from tamis.flow.graph import Graph, TypedArc
+from tamis.flow.model import Transform
+from tamis.flow.rewriting import rewrite
+from tamis.flow.rewriting.impossible import possible
+from tamis.flow.states.expansion.rows import never_fires
+from tamis.flow.states.flows.wiring import StateNode
+from tamis.flow.text.printer import rule_text, step_text
+from tamis.language import Condition
+from tamis.reasoning.covers import covers
+from tamis.schema import Attribute as Column
+from tamis.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """`where` names the statement, `at` is its place in the text."""
+
+    where: str
+    what: str
+    at: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def notices(graph: Graph) -> list[Notice]:
+    """All notices of the flow, arc by arc; then paths that no message can take."""
+    found = [notice for arc in graph.arcs for notice in _of_arc(graph, arc)]
+    found += [notice for node in graph.states for notice in _of_state(node)]
+    if not found:
+        found += list(_of_paths(graph))
+    return found
+
+
+def _of_state(node: StateNode) -> Iterator[Notice]:
+    """Rules that never fire, and components that no rule sets."""
+    summary = node.summary
+    for number in never_fires(summary):
+        rule = node.statement.rules[number]
+        what = f"rule {number + 1}, {summary.rules[number]}, can never fire"
+        yield Notice(node.statement.title, what, rule.at)
+    changed = {change.component for rule in summary.rules for change in rule.changes}
+    for name in summary.initial:
+        if name not in changed:
+            what = f"no rule sets {name}: it keeps its initial value"
+            yield Notice(node.statement.title, what, node.statement.at)
+
+
+def _of_arc(graph: Graph, arc: TypedArc) -> Iterator[Notice]:
+    for step, schema in zip(arc.steps, arc.schemas, strict=False):
+        if isinstance(step, Transform):
+            yield from _of_rules(graph, arc, step, schema)
+        elif not possible(step.condition, schema, graph):
+            yield Notice(arc.title, f"{step_text(step)} can never hold", step.at)
+
+
+def _of_rules(graph: Graph, arc: TypedArc, step: Transform, schema: Schema) -> Iterator[Notice]:
+    earlier: list[Condition] = []
+    for number, rule in enumerate(step.rules, 1):
+        guard = TRUE if rule.guard is None else rule.guard
+        if not possible(all_of([*map(not_true, earlier), guard]), schema, graph):
+            reason = _reason(graph, schema, guard, earlier)
+            yield Notice(
+                arc.title, f"rule {number}, {rule_text(rule)}, can never fire: {reason}", rule.at
+            )
+        earlier.append(guard)
+
+
+def _reason(graph: Graph, schema: Schema, guard: Condition, earlier: list[Condition]) -> str:
+    if not possible(guard, schema, graph):
+        return "its guard can never be true"
+    for number, before in enumerate(earlier, 1):
+        if before == TRUE or _covers(graph, schema, before, guard):
+            return f"rule {number} matches all that it could match"
+    return "the rules before it together match all that it could match"
+
+
+def _covers(graph: Graph, schema: Schema, wide: Condition, narrow: Condition) -> bool:
+    types = {name: lookup.value for name, lookup in graph.lookups.items()}
+    (a, b), called = without_calls([wide, narrow], types)
+    more = tuple(Column(name, kind) for name, kind in called.items())
+    return covers(a, b, Schema((*schema.attributes, *more)))
+
+
+def _of_paths(graph: Graph) -> Iterator[Notice]:
+    plan = rewrite(graph, until="drop_impossible")
+    for path, reason in plan.dropped:
+        if path.rejected:
+            continue
+        names = [graph.arcs[number].source for number in path.arcs]
+        way = " -> ".join([*names, path.target])
+        at = graph.arcs[path.arcs[-1]].arc.at if path.arcs else 0
+        yield Notice(f"path {way}", f"no message can take it: {reason}", at)

@@ -1,0 +1,1 @@
+"""Many keys at once: tables in and out, micro-batches, and states on disk."""

@@ -1,0 +1,1 @@
+"""States in flows: statements, how they are wired to spaces, and a run in plain Python."""

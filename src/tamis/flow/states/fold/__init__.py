@@ -1,0 +1,1 @@
+"""The compiled fold: rules as a program, events as columns."""

@@ -1,0 +1,43 @@
+"""What the fold kernel can do with registers; I is an integer or a rank, D a double."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Op(enum.IntEnum):
+    STOP = 0
+    MOVE = 1
+    UNLESS = 2  # go to row b unless register a is true
+    AND = 3
+    OR = 4
+    NOT = 5
+    IS_NULL = 6
+    UNLIKE = 7  # values of unlike types: false where both are defined
+    EQ_II = 8
+    NE_II = 9
+    LT_II = 10
+    LE_II = 11
+    EQ_DD = 12
+    NE_DD = 13
+    LT_DD = 14
+    LE_DD = 15
+    EQ_ID = 16
+    NE_ID = 17
+    LT_ID = 18
+    LE_ID = 19
+    LT_DI = 20
+    LE_DI = 21
+    ADD_I = 22
+    SUB_I = 23
+    MUL_I = 24
+    DIV_I = 25
+    NEG_I = 26
+    ABS_I = 27
+    ADD_D = 28
+    SUB_D = 29
+    MUL_D = 30
+    DIV_D = 31
+    NEG_D = 32
+    ABS_D = 33
+    TO_D = 34
