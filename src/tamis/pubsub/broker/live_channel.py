@@ -1,0 +1,188 @@
+"""A channel while the broker runs: its judge, its subscriptions, and where its log stands."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+import numpy as np
+
+from tamis.engine.ids import Id
+from tamis.engine.matcher import Matcher
+from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.intake import Admission
+from tamis.pubsub.broker.judge import Judge, Language
+from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.seats import Numbers, Seats
+from tamis.pubsub.broker.session import Session
+from tamis.pubsub.broker.stored import Stored, Version
+from tamis.pubsub.broker.subscription import Subscription
+
+
+class LiveChannel:
+    """`next` is the sequence of the next message; all up to `matched` were judged.
+
+    `waiting` are the messages between the two: committed, and not judged yet.
+    """
+
+    def __init__(
+        self, number: int, language: Language, next: int, time: int, admission: Admission
+    ) -> None:
+        self.number, self.language, self.next, self.time = number, language, next, time
+        self.matched = next - 1
+        self.admission = admission
+        self.judge = Judge(language)
+        self.subscriptions: dict[str, Subscription] = {}
+        self.owned = Owned()
+        self.waiting: list[Record] = []
+        self._by_number: dict[int, Subscription] = {}
+        self.seats = Seats()
+        self._free: list[int] = []  # numbers that can be given again
+        self._count = 0
+        self.published = self.matches = self.deliveries = 0
+
+    def number_for(self) -> int:
+        """A number for one more subscription, as small as can be: arrays are indexed by it."""
+        if self._free:
+            return self._free.pop()
+        self._count += 1
+        self.seats.know(self._count)
+        return self._count
+
+    def put(self, subscription: Subscription) -> None:
+        filter = subscription.filter
+        self.judge.put(subscription.number, filter.subjects, filter.selector, subscription.bound)
+        self._by_number[subscription.number] = subscription
+        if subscription.name not in self.subscriptions:
+            self.owned.add(subscription)
+        self.subscriptions[subscription.name] = subscription
+
+    def restore(
+        self, stored: Iterable[tuple[Stored, str]], window: int, saved: Matcher | None
+    ) -> None:
+        """Many at once with their bounds, as the broker starts; `saved` is what a judge of this
+        channel held before, and spares reading those again that are still the same."""
+        many = [Subscription(one, one.number, durable=True, bound=bound, window=window)
+                for one, bound in stored]  # fmt: skip
+        self._count = max([self._count, *(s.number for s in many)])
+        given = np.fromiter((s.number for s in many), np.int64, len(many))
+        self._free = np.setdiff1d(np.arange(1, self._count), given).tolist()
+        self.seats.know(self._count)
+        for one in many:
+            one.number = one.number or self.number_for()
+        self.judge.restore(
+            [(s.number, s.filter.subjects, s.filter.selector, s.bound) for s in many], saved
+        )
+        self._by_number.update((s.number, s) for s in many)
+        self.subscriptions.update((s.name, s) for s in many)
+        for one in many:
+            self.owned.add(one)
+
+    def remove(self, subscription: Subscription) -> None:
+        self.judge.remove(subscription.number)
+        del self._by_number[subscription.number]
+        self._free.append(subscription.number)
+        del self.subscriptions[subscription.name]
+        self.owned.remove(subscription)
+
+    def numbered(self, numbers: Iterable[Id], principal: str) -> list[Subscription]:
+        """Up to 50 durable subscriptions of the principal among those with these numbers."""
+        found = (self._by_number.get(int(n)) for n in numbers)
+        own = (s for s in found if s is not None and s.durable and s.principal == principal)
+        return list(islice(own, Owned.KEPT))
+
+    def committed(self, records: Iterable[Record]) -> None:
+        self.waiting += records
+
+    def match(self, touched: dict[int, Session]) -> act.Gathered | None:
+        """Judge what waits, and put each match into the outbox of its session, or into an array.
+
+        A session without room, and a subscription with too much to acknowledge, leave the live
+        path here: they will read from the log.
+        """
+        records, self.waiting = self.waiting, []
+        self.matched = records[-1].sequence
+        if not self._by_number:
+            return None
+        offsets, numbers = self.judge.judge(records)
+        self.matches += len(numbers)
+        if not self.seats.taken:
+            self._deliver(records, offsets, numbers, np.arange(len(numbers)), touched)
+            return None
+        shares, rest = self.seats.share(offsets, numbers)
+        self.deliveries += len(numbers) - len(rest)
+        self._deliver(records, offsets, numbers, rest, touched)
+        return act.Gathered(records, self.seats.prefixes, shares) if shares else None
+
+    def _deliver(
+        self, records: list[Record], offsets: Numbers, numbers: Numbers, pairs: Numbers,
+        touched: dict[int, Session],
+    ) -> None:  # fmt: skip
+        """Pairs of a message and a subscription, one by one."""
+        rows = (np.searchsorted(offsets, pairs, side="right") - 1).tolist()
+        for row, number in zip(rows, numbers[pairs].tolist(), strict=True):
+            subscription = self._by_number[number]
+            subscription.matched += 1
+            if subscription.live and deliver(subscription, records[row], touched):
+                self.deliveries += 1
+
+    def judge_of(self, subscription: Subscription, version: Version) -> Judge:
+        """The judge of one version of one subscription."""
+        known = subscription.judged
+        if known is not None and known[0] == version:
+            return known[1]
+        judge = Judge(self.language)
+        judge.add(0, version.subjects, version.selector, subscription.bound)
+        subscription.judged = version, judge
+        return judge
+
+
+class Owned:
+    """Who has how many subscriptions, and some durable ones of each principal."""
+
+    KEPT = 50  # durable subscriptions of a principal that a new one is compared with
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self._durable: dict[str, list[Subscription]] = {}
+
+    def add(self, subscription: Subscription) -> None:
+        principal = subscription.principal
+        self.counts[principal] = self.counts.get(principal, 0) + 1
+        if subscription.durable:
+            kept = self._durable.setdefault(principal, [])
+            if len(kept) < self.KEPT:
+                kept.append(subscription)
+
+    def remove(self, subscription: Subscription) -> None:
+        principal = subscription.principal
+        self.counts[principal] -= 1
+        kept = self._durable.get(principal, [])
+        if subscription in kept:
+            kept.remove(subscription)
+        if not self.counts[principal]:
+            del self.counts[principal]
+            self._durable.pop(principal, None)
+
+    def durable(self, principal: str) -> list[Subscription]:
+        """Up to 50 of them; a list of one's own."""
+        return list(self._durable.get(principal, ()))
+
+
+def deliver(subscription: Subscription, record: Record, touched: dict[int, Session]) -> bool:
+    """Put the record into the outbox, or let the subscription fall behind."""
+    if not subscription.ready:
+        subscription.live, subscription.position = False, record.sequence
+        return False
+    session = subscription.session
+    assert session is not None
+    session.room -= 1
+    session.outbox.append((subscription, record))
+    touched[session.id] = session
+    subscription.delivered += 1
+    if subscription.durable:
+        if subscription.sent is None:
+            subscription.sent = deque()
+        subscription.sent.append(record.sequence)
+    return True

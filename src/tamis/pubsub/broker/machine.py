@@ -1,0 +1,511 @@
+"""The broker without sockets, clock and disk: requests and times in, actions out.
+
+After every call take `actions()` and do them in order. The way of a message: `publish` admits it
+to a group; `tick` closes the group and asks for a commit; `committed` acknowledges it; `match`
+judges it and delivers. Nothing is acknowledged before the commit, and a filter that changes is
+stored before any message is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tamis.engine.matcher import Matcher
+from tamis.errors import BusyError, SubscriptionError, TamisError
+from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.changes import Change, End, Pause, Put, Scratch
+from tamis.pubsub.broker.intake import Admission, Draft, Group
+from tamis.pubsub.broker.judge import Language
+from tamis.pubsub.broker.live_channel import LiveChannel, deliver
+from tamis.pubsub.broker.recaps import Recap
+from tamis.pubsub.broker.records import Block, Record
+from tamis.pubsub.broker.session import Session
+from tamis.pubsub.broker.shapes import Shape
+from tamis.pubsub.broker.stored import Key, Stored, Version
+from tamis.pubsub.broker.subscription import Subscription
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLimits:
+    """What bounds the memory of a broker."""
+
+    pending: int = 200_000  # messages that wait for their commit
+    pending_bytes: int = 64 << 20
+    room: int = 2_000  # messages on their way to one session
+    window: int = 10_000  # messages of a durable subscription that are not acknowledged
+    read: int = 2_000  # records that a subscription reads at a time
+
+
+class Broker:
+    def __init__(self, limits: BrokerLimits | None = None) -> None:
+        self.limits = limits or BrokerLimits()
+        self.channels: dict[int, LiveChannel] = {}
+        self.sessions: dict[int, Session] = {}
+        self.cursors: dict[Key, int] = {}  # that moved since somebody took them
+        self._actions: list[act.Action] = []
+        self._group, self._committing = Group(), Group()
+        self._blocks: list[Block] = []
+        self._changes: list[Change] = []
+        self._storing: list[Change] = []
+        self._scratch: Scratch = {}
+        self._behind: dict[Key, Subscription] = {}
+        self.busy = self.published = self.delivered = 0
+
+    def actions(self) -> list[act.Action]:
+        found, self._actions = self._actions, []
+        return found
+
+    # --- channels ------------------------------------------------------------------
+
+    def open(
+        self,
+        number: int,
+        language: Language,
+        next: int = 1,
+        time: int = 0,
+        admission: Admission | None = None,
+        stored: Iterable[tuple[Stored, str]] = (),
+        saved: Matcher | None = None,
+    ) -> LiveChannel:
+        """A channel whose log goes on at `next`; with its subscriptions and their bounds, and a
+        matcher that was saved when it was open before."""
+        channel = LiveChannel(number, language, next, time, admission or Admission({}, {}))
+        self.channels[number] = channel
+        channel.restore(stored, self.limits.window, saved)
+        return channel
+
+    def close(self, number: int) -> None:
+        """No more messages; sessions keep what they were sent."""
+        channel = self.channels.pop(number)
+        self._group.drafts.pop(number, None)
+        gone = SubscriptionError("the channel is gone")
+        for request, (channel_number, _) in list(self._group.requests.items()):
+            if channel_number == number:
+                del self._group.requests[request]
+                self._actions.append(act.Refused(request, gone))
+        for subscription in channel.subscriptions.values():
+            self._detach(subscription)
+            self._behind.pop(subscription.key, None)
+
+    # --- publishing ----------------------------------------------------------------
+
+    def publish(self, request: int, number: int, publisher: str, drafts: Sequence[Draft]) -> None:
+        """Admit checked messages; `Acknowledged` or `Refused` will answer the request."""
+        group, limits, channel = self._group, self.limits, self.channels[number]
+        size = sum([len(draft.body) for draft in drafts])
+        count = group.count + self._committing.count + len(drafts)
+        size += group.size + self._committing.size
+        if count > limits.pending or size > limits.pending_bytes:
+            self.busy += len(drafts)
+            raise BusyError("too many messages wait for the disk: try again later")
+        group.add(request, number, publisher, drafts, channel.admission)
+
+    def tick(self, now: int) -> None:
+        """Close the group, if nothing is on its way to the disk."""
+        if self._committing.requests or not self._group.requests:
+            return
+        self._committing, self._group = self._group, Group()
+        for number in self._committing.drafts:
+            channel = self.channels[number]
+            channel.time = max(channel.time, now)
+            self._blocks.append(self._committing.block(number, channel.next, channel.time))
+        if self._blocks:
+            self._actions.append(act.Commit(self._blocks))
+        else:
+            self.committed()
+
+    def committed(self) -> None:
+        """The blocks are in the log."""
+        group, self._committing = self._committing, Group()
+        blocks, self._blocks = self._blocks, []
+        first = {block.channel: block.first for block in blocks}
+        answers = []
+        for request, (number, places) in group.requests.items():
+            start = first.get(number, 0)
+            answers.append((request, [start + place if place >= 0 else 0 for place in places]))
+        self._actions.append(act.Acknowledged(answers))
+        for block in blocks:
+            channel = self.channels.get(block.channel)
+            if channel is not None:
+                channel.next = block.last + 1
+                channel.committed(block.records)
+                channel.published += len(block.records)
+        self.published += group.count
+
+    def not_committed(self, error: TamisError, admissions: dict[int, Admission]) -> None:
+        """Nothing of the group is in the log. What was admitted behind it is refused as well:
+        the sequences of its publishers would have gaps. `admissions` are what the log knows."""
+        for group in (self._committing, self._group):
+            for request in group.requests:
+                self._actions.append(act.Refused(request, error))
+        self._committing, self._group, self._blocks = Group(), Group(), []
+        for number, admission in admissions.items():
+            if number in self.channels:
+                self.channels[number].admission = admission
+
+    @property
+    def pending(self) -> list[int]:
+        """The channels of all messages that are admitted and not committed."""
+        return [*self._committing.drafts, *self._group.drafts]
+
+    def match(self) -> None:
+        """Judge what was committed, unless filters are just being stored."""
+        if self._storing:
+            return
+        touched: dict[int, Session] = {}
+        for channel in self.channels.values():
+            if channel.waiting:
+                before = channel.deliveries
+                if (gathered := channel.match(touched)) is not None:
+                    self._actions.append(gathered)
+                self.delivered += channel.deliveries - before
+        self._flush(touched)
+        self._store()
+
+    def _flush(self, touched: dict[int, Session]) -> None:
+        for session in touched.values():
+            self._actions.append(act.Deliver(session.id, session.outbox))
+            session.outbox = []
+
+    # --- sessions ------------------------------------------------------------------
+
+    def connect(
+        self,
+        session: int,
+        room: int | None = None,
+        prefix: Callable[[str], bytes] | None = None,
+    ) -> None:
+        """`prefix`: the session takes gathered messages, each behind the prefix of its label."""
+        found = self.limits.room if room is None else room
+        self.sessions[session] = Session(session, found, prefix)
+
+    def disconnect(self, session: int) -> None:
+        """Its durable subscriptions stay, the others end."""
+        gone = self.sessions.pop(session, None)
+        for subscription in list(gone.subscriptions.values()) if gone else ():
+            self._detach(subscription)
+            if not subscription.durable and subscription.channel in self.channels:
+                self.channels[subscription.channel].remove(subscription)
+
+    def _detach(self, subscription: Subscription) -> None:
+        if subscription.session is not None:
+            subscription.session.subscriptions.pop(subscription.key, None)
+            if subscription.seats is not None:
+                subscription.seats.leave(subscription, subscription.session)
+        subscription.live, subscription.session = False, None
+        self._behind.pop(subscription.key, None)
+
+    def attach(self, session: int, subscription: Subscription) -> None:
+        """Let a session take up a durable subscription."""
+        self._attach(subscription, self.sessions[session])
+
+    def _attach(self, subscription: Subscription, session: Session, *, short: bool = False) -> None:
+        """From its cursor on: what was sent and not acknowledged is sent again."""
+        if subscription.session is not None and subscription.session is not session:
+            self._actions.append(act.Taken(subscription.session.id, subscription))
+        self._detach(subscription)
+        session.subscriptions[subscription.key] = subscription
+        subscription.session, session.lagging = session, True
+        if session.prefix is not None and subscription.plain:
+            seats = self.channels[subscription.channel].seats
+            seats.take(subscription, session, session.prefix(subscription.label))
+        subscription.sent = None
+        subscription.position = subscription.cursor + 1
+        subscription.short = short and bool(subscription.summary)
+        self._resume(subscription)
+
+    def _resume(self, subscription: Subscription) -> None:
+        """Onto the live path if nothing is missing, else to the log."""
+        channel = self.channels[subscription.channel]
+        if subscription.session is None or subscription.paused:
+            return
+        if subscription.position > channel.matched:
+            subscription.live, subscription.judged, subscription.short = True, None, False
+            self._behind.pop(subscription.key, None)
+        else:
+            self._behind[subscription.key] = subscription
+            self._feed(subscription)
+
+    def written(self, session: int, count: int) -> None:
+        """So many messages left the session's queue: there is room for as many more."""
+        found = self.sessions.get(session)
+        if found is not None:
+            found.room += count
+            self._feed_all(found)
+
+    def acknowledge(self, session: int, key: Key, upto: int) -> None:
+        """The subscriber has everything up to the sequence: its cursor moves there."""
+        found = self.sessions.get(session)
+        subscription = found.subscriptions.get(key) if found else None
+        if found is None or subscription is None:
+            raise SubscriptionError(f"this session has no subscription {key[1]!r}")
+        self._acknowledge(subscription, upto)
+        self._feed_all(found)
+
+    def _acknowledge(self, subscription: Subscription, upto: int) -> None:
+        if subscription.catching:
+            return  # the recap that is being made begins at the cursor
+        upto = min(upto, self.channels[subscription.channel].matched)
+        if subscription.acknowledge(upto) and subscription.durable:
+            self.cursors[subscription.key] = subscription.cursor
+
+    @property
+    def behind(self) -> int:
+        """How many subscriptions read from the log."""
+        return len(self._behind)
+
+    def take_cursors(self) -> dict[Key, int]:
+        found, self.cursors = self.cursors, {}
+        return found
+
+    # --- reading from the log --------------------------------------------------------
+
+    def _feed_all(self, session: Session) -> None:
+        if not session.lagging:
+            return
+        session.lagging = False
+        for subscription in session.subscriptions.values():
+            if not subscription.live:
+                session.lagging = True
+                self._feed(subscription)
+
+    def _feed(self, subscription: Subscription) -> None:
+        if subscription.reading or subscription.live or not subscription.ready:
+            return
+        self._behind[subscription.key] = subscription
+        if subscription.position <= subscription.recap.sequence:
+            self._feed_recap(subscription)
+            return
+        subscription.reading = True
+        if subscription.short:
+            subscription.catching = True
+            matched = self.channels[subscription.channel].matched
+            self._actions.append(act.CatchUp(subscription, matched))
+            return
+        self._actions.append(act.Read(subscription, subscription.position, self.limits.read))
+
+    def _feed_recap(self, subscription: Subscription) -> None:
+        """What is left of the recap, as far as there is room."""
+        recap = subscription.recap
+        touched: dict[int, Session] = {}
+        for record in recap.records:
+            if record.sequence < subscription.position:
+                continue
+            if not deliver(subscription, record, touched):
+                break
+            self.delivered += 1
+            subscription.position = record.sequence + 1
+        else:
+            subscription.position = recap.sequence + 1
+            if not subscription.sent:  # nothing of it is on its way: nobody will acknowledge it
+                self._acknowledge(subscription, recap.sequence)
+        self._flush(touched)
+        if subscription.position > recap.sequence:
+            self._resume(subscription)
+
+    def caught_up(self, subscription: Subscription, recap: Recap | None) -> None:
+        """The recap is stored. None: there is none, and everything will be sent."""
+        subscription.reading = subscription.catching = subscription.short = False
+        if recap is not None:
+            subscription.recap = recap
+        if subscription.channel in self.channels and not subscription.live:
+            self._resume(subscription)
+
+    def read_done(self, subscription: Subscription, first: int, records: list[Record]) -> None:
+        """The records from `first` on, as far as they were read. None at all: there are none."""
+        subscription.reading = False
+        channel = self.channels.get(subscription.channel)
+        if channel is None or subscription.session is None or subscription.live:
+            return
+        if first != subscription.position or subscription.short:  # it was attached anew meanwhile
+            self._feed(subscription)
+            return
+        start = records[0].sequence if records else channel.matched + 1
+        if min(start, channel.matched + 1) > first:
+            last = min(start - 1, channel.matched)
+            lost = act.Lost(subscription.session.id, subscription, first, last)
+            self._actions.append(lost)
+            subscription.position = last + 1
+        touched: dict[int, Session] = {}
+        self._deliver_read(channel, subscription, records, touched)
+        self._flush(touched)
+        self._resume(subscription)
+
+    def _deliver_read(
+        self,
+        channel: LiveChannel,
+        subscription: Subscription,
+        records: list[Record],
+        touched: dict[int, Session],
+    ) -> None:
+        known = [r for r in records if r.sequence <= channel.matched]
+        for version, part in _by_version(subscription, known):
+            for record in channel.judge_of(subscription, version).hits(part):
+                if not deliver(subscription, record, touched):
+                    return  # its position is this record
+                self.delivered += 1
+            subscription.position = part[-1].sequence + 1
+
+    # --- subscribing -----------------------------------------------------------------
+
+    def subscribe(
+        self,
+        session: int,
+        stored: Stored,
+        *,
+        start: int | None = None,
+        bound: str = "",
+        label: str = "",
+        shape: Shape | None = None,
+    ) -> Subscription:
+        """A subscription that lives as long as its session; in force when this returns."""
+        channel = self.channels[stored.channel]
+        if stored.name in channel.subscriptions:
+            raise SubscriptionError(f"there is a subscription {stored.name!r} already")
+        subscription = Subscription(stored, channel.number_for(), durable=False, bound=bound)
+        subscription.label, subscription.shape = label or stored.name, shape
+        channel.put(subscription)
+        subscription.cursor = (channel.matched + 1 if start is None else start) - 1
+        self._attach(subscription, self.sessions[session])
+        return subscription
+
+    def unsubscribe(self, session: int, key: Key) -> None:
+        """End a subscription of this session that is not durable."""
+        subscription = self.sessions[session].subscriptions.get(key)
+        if subscription is None or subscription.durable:
+            raise SubscriptionError(f"this session has no subscription {key[1]!r} to end")
+        self._detach(subscription)
+        self.channels[key[0]].remove(subscription)
+
+    def leave(self, session: int, key: Key) -> None:
+        """The session leaves a durable subscription, which stays."""
+        subscription = self.sessions[session].subscriptions.get(key)
+        if subscription is not None:
+            self._detach(subscription)
+
+    def skip(self, subscription: Subscription) -> None:
+        """Give up what a durable subscription has not got yet: its cursor moves to the end."""
+        self._acknowledge(subscription, self.channels[subscription.channel].matched)
+        subscription.position = max(subscription.position, subscription.cursor + 1)
+        self._resume(subscription)
+
+    def send_away(self, subscription: Subscription) -> None:
+        """Take a durable subscription from its session, which is told."""
+        if subscription.session is not None:
+            self._actions.append(act.Taken(subscription.session.id, subscription))
+            self._detach(subscription)
+
+    def drop(self, subscription: Subscription) -> None:
+        """Forget a subscription that the registry does not hold any more."""
+        self._detach(subscription)
+        self.channels[subscription.channel].remove(subscription)
+
+    def change(self, change: Change) -> None:
+        """Change durable subscriptions; `Applied` or `Refused` will answer the request."""
+        self._changes.append(change)
+        self._store()
+
+    def _store(self) -> None:
+        """Store what was asked for. Until it is stored nothing is judged."""
+        if self._storing or not self._changes:
+            return
+        waiting, self._changes, self._scratch = self._changes, [], {}
+        for change in waiting:
+            try:
+                self._prepare(change)
+            except TamisError as error:
+                self._actions.append(act.Refused(change.request, error))
+        if self._storing:
+            put = [one for one in self._scratch.values() if one is not None]
+            gone = [key for key, one in self._scratch.items() if one is None]
+            self._actions.append(act.Store(put, gone))
+
+    def _prepare(self, change: Change) -> None:
+        channel = self.channels.get(change.channel)
+        if channel is None:
+            raise SubscriptionError("the channel is gone")
+        known = channel.subscriptions.get(change.name)
+        if known is not None and not known.durable:
+            raise SubscriptionError(f"{change.name!r} is the name of one that is not durable")
+        if change.key not in self._scratch and known is not None:
+            self._scratch[change.key] = known.stored()
+        change.prepare(self._scratch, channel.matched + 1)
+        if (stored := self._scratch[change.key]) is not None and not stored.number:
+            numbered = msgspec.structs.replace(stored, number=channel.number_for())
+            self._scratch[change.key] = numbered
+        self._storing.append(change)
+
+    def not_stored(self, error: TamisError) -> None:
+        changes, self._storing = self._storing, []
+        self._actions += [act.Refused(change.request, error) for change in changes]
+        self._store()
+
+    def stored(self) -> None:
+        """What was asked for is in the registry: now it is in force."""
+        changes, self._storing = self._storing, []
+        for change in changes:
+            channel = self.channels.get(change.channel)
+            stored = self._scratch.get(change.key)
+            if channel is None:
+                gone = SubscriptionError("the channel is gone")
+                self._actions.append(act.Refused(change.request, gone))
+                continue
+            subscription = self._apply(channel, change, stored)
+            self._actions.append(act.Applied(change.request, subscription))
+
+    def _apply(
+        self, channel: LiveChannel, change: Change, stored: Stored | None
+    ) -> Subscription | None:
+        known = channel.subscriptions.get(change.name)
+        if stored is None:
+            if known is not None:
+                self._detach(known)
+                channel.remove(known)
+            return None
+        if known is None:
+            known = Subscription(stored, stored.number, durable=True)
+            known.window = self.limits.window
+        if isinstance(change, Put):
+            self._apply_put(channel, change, known, stored)
+        elif isinstance(change, Pause):
+            self._apply_pause(channel, known, stored.paused)
+        return known
+
+    def _apply_put(
+        self, channel: LiveChannel, change: Put, known: Subscription, stored: Stored
+    ) -> None:
+        known.versions, known.delivery, known.bound = stored.versions, stored.delivery, change.bound
+        known.window = min(change.window or self.limits.window, self.limits.window)
+        channel.put(known)
+        session = None if change.session is None else self.sessions.get(change.session)
+        if session is not None and known.session is not session:
+            known.shape = change.shape
+            self._acknowledge(known, change.have)
+            self._attach(known, session, short=change.short)
+
+    def _apply_pause(self, channel: LiveChannel, known: Subscription, paused: bool) -> None:
+        if paused and known.live:
+            known.live, known.position = False, channel.matched + 1
+        known.paused = paused
+        self._resume(known)
+
+
+def _by_version(
+    subscription: Subscription, records: list[Record]
+) -> list[tuple[Version, list[Record]]]:
+    """The records cut where the filter changed."""
+    parts: list[tuple[Version, list[Record]]] = []
+    if len(subscription.versions) == 1:
+        return [(subscription.versions[0], records)] if records else []
+    for record in records:
+        version = subscription.at(record.sequence)
+        if not parts or parts[-1][0] is not version:
+            parts.append((version, []))
+        parts[-1][1].append(record)
+    return parts
+
+
+__all__ = ["Broker", "BrokerLimits", "Draft", "End", "Pause", "Put"]

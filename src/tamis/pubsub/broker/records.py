@@ -1,0 +1,39 @@
+"""Messages as a broker keeps them."""
+
+from __future__ import annotations
+
+import msgspec
+
+MADE = -1  # the `number` of a record that nobody published: it stands for others
+
+
+class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """One message of a channel's log.
+
+    `sequence` counts the messages of the channel from 1 on, without a gap. `number` is the
+    publisher's own count (0: it keeps none), `id` a message id (empty: none); both make sure that
+    a message which is sent again is stored once. `body` is the JSON object of its attributes.
+    """
+
+    sequence: int
+    time: int  # microseconds since 1970, never less than that of the record before
+    publisher: str
+    number: int
+    id: str
+    subject: str
+    body: bytes
+
+
+class Block(msgspec.Struct, frozen=True):
+    """What one commit adds to one channel: records in order, at least one."""
+
+    channel: int
+    records: tuple[Record, ...]
+
+    @property
+    def first(self) -> int:
+        return self.records[0].sequence
+
+    @property
+    def last(self) -> int:
+        return self.records[-1].sequence
