@@ -1,0 +1,58 @@
+"""What a log promises, whatever stores it. `tests/log/conformance.py` holds each form to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tamis.pubsub.broker.records import Block, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What tells a message that is sent again: publishers' highest numbers, and message ids."""
+
+    numbers: dict[str, int]
+    ids: dict[str, int]  # the newest, with their sequences, in order of the sequences
+
+
+class Log(Protocol):
+    """The messages of all channels, by sequence. One writer; readers may be other threads."""
+
+    def append(self, blocks: Sequence[Block]) -> None:
+        """Store all blocks, or none (LogError). What is stored when it returns survives a crash.
+
+        A block begins where its channel ends, at most one block for a channel.
+        """
+
+    def read(
+        self, channel: int, first: int, most: int, subjects: Collection[str] | None = None
+    ) -> list[Record]:
+        """Records from sequence `first` on, up to `most`; an empty list means: there are no more.
+
+        `subjects` leaves out the others.
+        """
+
+    def find(self, channel: int, time: int) -> int:
+        """The sequence of the first record at `time` or later, or of the next one to come."""
+
+    def bounds(self, channel: int) -> tuple[int, int]:
+        """The sequence of the oldest record that is kept, and of the next one to come."""
+
+    def size(self, channel: int) -> int:
+        """Bytes that the channel's messages take."""
+
+    def subjects(self, channel: int) -> list[str]:
+        """The subjects of all messages that are kept, sorted."""
+
+    def remembered(self, channel: int) -> Remembered:
+        """Survives trimming: a message that was trimmed is still not stored twice."""
+
+    def trim(self, channel: int, before: int) -> int:
+        """Drop records below the sequence `before`, by whole blocks; the new oldest sequence."""
+
+    def drop(self, channel: int) -> None:
+        """Drop the channel: all its records, and what was remembered."""
+
+    def close(self) -> None: ...

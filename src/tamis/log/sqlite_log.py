@@ -1,0 +1,321 @@
+"""The log in one SQLite file: a row for each block, in WAL mode, synced at every commit.
+
+Beside it stands a file of a few bytes, the mark: how many commits there were. SQLite takes a
+damaged end of its write-ahead log for commits that never happened; the mark tells the two apart.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import struct
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from tamis.errors import LogError
+from tamis.log import blocks as codec
+from tamis.log.protocol import Remembered
+from tamis.pubsub.broker.records import Block, Record
+
+IDS = 100_000  # message ids that are remembered for each channel
+_MOST_READ = 32 << 20  # bytes of messages that are read at once, and one block
+_CACHED = 64  # megabytes of pages
+_TABLES = """
+CREATE TABLE IF NOT EXISTS block (
+    id INTEGER PRIMARY KEY,
+    channel INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    time INTEGER NOT NULL, size INTEGER NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS block_last ON block (channel, last, first, time, size);
+CREATE INDEX IF NOT EXISTS block_time ON block (channel, time, last);
+CREATE TABLE IF NOT EXISTS channel (
+    id INTEGER PRIMARY KEY, next INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS commits (
+    one INTEGER PRIMARY KEY CHECK (one = 1), count INTEGER NOT NULL
+);
+INSERT OR IGNORE INTO commits VALUES (1, 0);
+CREATE TABLE IF NOT EXISTS subject (
+    channel INTEGER NOT NULL, name TEXT NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY (channel, name, last)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS publisher (
+    channel INTEGER NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL,
+    PRIMARY KEY (channel, name)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS message_id (
+    channel INTEGER NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL,
+    PRIMARY KEY (channel, sequence)
+) WITHOUT ROWID;
+"""
+_REMEMBER = """
+INSERT INTO publisher {}
+ON CONFLICT (channel, name) DO UPDATE SET number = max(number, excluded.number)
+"""
+_SUBJECT = "INSERT INTO subject {}"
+_ID = "INSERT INTO message_id {}"
+# Rows by one statement: SQLite gives Python's lock back once for all, not once for each.
+_AT_ONCE = "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE TRUE"
+_ONE_BY_ONE = "VALUES (?, ?, ?)"
+_NEXT = "INSERT INTO channel VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET next = excluded.next"
+_encode = msgspec.json.Encoder().encode
+_MARK = struct.Struct("<QQ")  # commits, and the same number with all bits flipped
+_FLIP = 2**64 - 1
+
+
+class SqliteLog:
+    """See `Log`. One thread at a time writes; every thread reads by a connection of its own."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._own = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        with self._told():
+            self._writer = self._connect()
+            self._writer.executescript(_TABLES)
+        self._mark = os.open(self.path.with_suffix(".mark"), os.O_RDWR | os.O_CREAT, 0o600)
+        with self._told():
+            self._check()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            self.path, timeout=30, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHED * 1024}")
+        with self._lock:
+            self._opened.append(connection)
+        return connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """SQLite's errors as ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
+            hint = "free some space: publishing goes on by itself then" if full else ""
+            raise LogError(f"{self.path}: {error}", hint) from None
+
+    def _check(self) -> None:
+        """Whether the end of the log is what it was when it was last acknowledged."""
+        self._count = self._commits()
+        if (missing := self._marked() - self._count) > 0:
+            raise LogError(
+                f"{self.path}: the last {missing} commits are missing: "
+                "its write-ahead log is damaged",
+                f"remove {self.path.with_suffix('.mark')} to go on without them",
+            )
+        last = self._writer.execute(
+            "SELECT channel, first, crc, data FROM block ORDER BY id DESC LIMIT 1"
+        ).fetchone()
+        if last is not None:
+            codec.decode(last[3], last[2], self._where(last[0], last[1]))
+
+    def _commits(self) -> int:
+        return int(self._writer.execute("SELECT count FROM commits").fetchone()[0])
+
+    def _marked(self) -> int:
+        """What the mark says; 0 where it is torn, as the last moment of a machine may leave it."""
+        found = os.pread(self._mark, _MARK.size, 0)
+        count, flipped = _MARK.unpack(found) if len(found) == _MARK.size else (0, 0)
+        return int(count) if count ^ flipped == _FLIP else 0
+
+    def _where(self, channel: int, first: int) -> str:
+        return f"{self.path}: the block at sequence {first:,} of channel {channel}"
+
+    # --- writing -----------------------------------------------------------------
+
+    def append(self, blocks: Sequence[Block]) -> None:
+        with self._transaction():
+            for block in blocks:
+                self._append(block)
+            self._writer.execute("UPDATE commits SET count = count + 1")
+        self._count += 1
+        os.pwrite(self._mark, _MARK.pack(self._count, self._count ^ _FLIP), 0)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._told():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    def _append(self, block: Block) -> None:
+        channel, records = block.channel, block.records
+        if block.first != (expected := self.bounds(channel, self._writer)[1]):
+            raise LogError(f"channel {channel} goes on at {expected:,}, not at {block.first:,}")
+        data, crc = codec.encode(records)
+        execute = self._writer.execute
+        row = (channel, block.first, block.last, records[-1].time, len(data), crc, data)
+        execute("INSERT INTO block VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+        execute(_NEXT, (channel, block.last + 1))
+        self._insert(
+            _SUBJECT, [(channel, name, block.last) for name in {r.subject for r in records}]
+        )
+        numbers = {r.publisher: r.number for r in records if r.number}  # the last is the highest
+        self._insert(_REMEMBER, [(channel, name, number) for name, number in numbers.items()])
+        self._insert(_ID, [(channel, r.sequence, r.id) for r in records if r.id])
+
+    def _insert(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+        if not rows:
+            return
+        text = _encode(rows).decode()
+        if "\\" in text:  # SQLite's JSON cuts texts at U+0000, and its versions escape differently
+            self._writer.executemany(statement.format(_ONE_BY_ONE), rows)
+        else:
+            self._writer.execute(statement.format(_AT_ONCE), (text,))
+
+    def trim(self, channel: int, before: int) -> int:
+        with self._transaction():
+            self._trim(channel, before)
+        return self.bounds(channel)[0]
+
+    def _trim(self, channel: int, before: int) -> None:
+        execute = self._writer.execute
+        execute("DELETE FROM block WHERE channel = ? AND last < ?", (channel, before))
+        execute("DELETE FROM subject WHERE channel = ? AND last < ?", (channel, before))
+        execute(
+            "DELETE FROM message_id WHERE channel = ?1 AND sequence < (SELECT min(sequence) FROM "
+            "(SELECT sequence FROM message_id WHERE channel = ?1 ORDER BY sequence DESC LIMIT ?2))",
+            (channel, IDS),
+        )
+
+    def drop(self, channel: int) -> None:
+        with self._transaction():
+            for table in ("block", "subject", "publisher", "message_id"):
+                self._writer.execute(f"DELETE FROM {table} WHERE channel = ?", (channel,))
+            self._writer.execute("DELETE FROM channel WHERE id = ?", (channel,))
+
+    # --- reading -----------------------------------------------------------------
+
+    @property
+    def _reader(self) -> sqlite3.Connection:
+        found: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if found is None:
+            found = self._own.connection = self._connect()
+        return found
+
+    def read(
+        self, channel: int, first: int, most: int, subjects: Collection[str] | None = None
+    ) -> list[Record]:
+        found: list[Record] = []
+        size = 0
+        with self._told():
+            for records in self._blocks(channel, first, subjects):
+                if subjects is not None:
+                    records = [r for r in records if r.subject in subjects]
+                if records and records[0].sequence < first:
+                    records = [r for r in records if r.sequence >= first]
+                found += records
+                size += sum([len(record.body) for record in records])
+                if len(found) >= most or size > _MOST_READ:
+                    break
+        return found[:most]
+
+    def _blocks(
+        self, channel: int, first: int, subjects: Collection[str] | None
+    ) -> Iterator[list[Record]]:
+        """The blocks from the one with sequence `first` on, each checked."""
+        expected = None
+        for start, last, crc, data in self._rows(channel, first, subjects):
+            if subjects is None and expected is not None and start != expected:
+                raise LogError(f"{self._where(channel, expected)} is missing")
+            records = codec.decode(data, crc, self._where(channel, start))
+            if records[0].sequence != start or records[-1].sequence != last:
+                raise LogError(f"{self._where(channel, start)} holds other messages")
+            yield records
+            expected = last + 1
+
+    def _rows(
+        self, channel: int, first: int, subjects: Collection[str] | None
+    ) -> Iterator[tuple[int, int, int, bytes]]:
+        if subjects is None:
+            yield from self._reader.execute(
+                "SELECT first, last, crc, data FROM block WHERE channel = ? AND last >= ? "
+                "ORDER BY last",
+                (channel, first),
+            )
+            return
+        lasts: set[int] = set()
+        for name in subjects:
+            lasts.update(
+                last
+                for (last,) in self._reader.execute(
+                    "SELECT last FROM subject WHERE channel = ? AND name = ? AND last >= ?",
+                    (channel, name, first),
+                )
+            )
+        for last in sorted(lasts):
+            yield from self._reader.execute(
+                "SELECT first, last, crc, data FROM block WHERE channel = ? AND last = ?",
+                (channel, last),
+            )
+
+    def find(self, channel: int, time: int) -> int:
+        with self._told():
+            row = self._reader.execute(
+                "SELECT first, crc, data FROM block WHERE channel = ? AND time >= ? "
+                "ORDER BY time, last LIMIT 1",
+                (channel, time),
+            ).fetchone()
+        if row is None:
+            return self.bounds(channel)[1]
+        records = codec.decode(row[2], row[1], self._where(channel, row[0]))
+        return next(record.sequence for record in records if record.time >= time)
+
+    def bounds(self, channel: int, connection: sqlite3.Connection | None = None) -> tuple[int, int]:
+        with self._told():
+            row = (
+                (connection or self._reader)
+                .execute(
+                    "SELECT next, (SELECT first FROM block WHERE channel = ?1 ORDER BY last "
+                    "LIMIT 1) FROM channel WHERE id = ?1",
+                    (channel,),
+                )
+                .fetchone()
+            )
+        following, first = row or (1, None)
+        return int(following if first is None else first), int(following)
+
+    def size(self, channel: int) -> int:
+        with self._told():
+            query = "SELECT coalesce(sum(size), 0) FROM block WHERE channel = ?"
+            return int(self._reader.execute(query, (channel,)).fetchone()[0])
+
+    def subjects(self, channel: int) -> list[str]:
+        with self._told():
+            query = "SELECT DISTINCT name FROM subject WHERE channel = ? ORDER BY name"
+            return [name for (name,) in self._reader.execute(query, (channel,))]
+
+    def remembered(self, channel: int) -> Remembered:
+        with self._told():
+            execute = self._reader.execute
+            query = "SELECT name, number FROM publisher WHERE channel = ?"
+            numbers = dict(execute(query, (channel,)).fetchall())
+            query = (
+                "SELECT id, sequence FROM message_id WHERE channel = ? "
+                "ORDER BY sequence DESC LIMIT ?"
+            )
+            ids = dict(reversed(execute(query, (channel, IDS)).fetchall()))
+        return Remembered(numbers, ids)
+
+    def close(self) -> None:
+        with self._lock:
+            for connection in self._opened:
+                connection.close()
+            self._opened.clear()
+        if self._mark >= 0:
+            os.close(self._mark)
+            self._mark = -1

@@ -1,0 +1,72 @@
+"""What a registry promises. `tests/registry/test_conformance.py` holds each form to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from tamis.registry.values import (
+    AuditEntry,
+    ChannelEntry,
+    Cursor,
+    FlowEntry,
+    Principal,
+    Recap,
+    Right,
+    Stored,
+    Token,
+)
+
+
+class Registry(Protocol):
+    """Every change survives a crash once its call returned; several threads may call."""
+
+    def channels(self) -> list[ChannelEntry]: ...
+    def next_number(self) -> int:
+        """A channel number that was never used."""
+
+    def put_channel(self, entry: ChannelEntry) -> None:
+        """Create it or change it, by number."""
+
+    def remove_channel(self, number: int) -> None:
+        """With its subscriptions."""
+
+    def flows(self) -> list[FlowEntry]: ...
+    def put_flow(self, entry: FlowEntry) -> None:
+        """Make it or change it, by tenant and name."""
+
+    def remove_flow(self, tenant: str, name: str) -> None: ...
+    def principals(self) -> list[Principal]: ...
+    def put_principal(self, principal: Principal) -> None: ...
+    def remove_principal(self, name: str) -> None:
+        """With its rights, tokens and subscriptions."""
+
+    def rights(self, principal: str) -> list[Right]: ...
+    def put_right(self, right: Right) -> None: ...
+    def remove_right(self, right: Right) -> None: ...
+    def token(self, digest: str) -> Token | None: ...
+    def tokens(self, principal: str) -> list[Token]: ...
+    def put_token(self, token: Token) -> None: ...
+    def remove_token(self, digest: str) -> None: ...
+    def subscriptions(self, channel: int) -> Iterable[Stored]:
+        """In the order in which they were made."""
+
+    def change_subscriptions(
+        self, put: Iterable[Stored] = (), remove: Iterable[Cursor] = ()
+    ) -> None:
+        """All, or none."""
+
+    def recaps(self, channel: int) -> Mapping[str, Recap]:
+        """By the name of their subscription."""
+
+    def put_recap(self, key: Cursor, recap: Recap) -> None:
+        """Of a subscription that exists; it goes with it."""
+
+    def put_cursors(self, cursors: Mapping[Cursor, int]) -> None:
+        """Of those that exist; the others are passed over."""
+
+    def audit(self, entry: AuditEntry) -> None: ...
+    def audits(self, limit: int = 100) -> list[AuditEntry]:
+        """The newest first."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,70 @@
+"""A log in memory: the second form, for the conformance suite and the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tamis.errors import LogError
+from tamis.log import Remembered
+from tamis.pubsub.broker.records import Block, Record
+
+
+class MemoryLog:
+    def __init__(self) -> None:
+        self.blocks: dict[int, list[Block]] = {}
+        self.next: dict[int, int] = {}
+        self.numbers: dict[int, dict[str, int]] = {}
+        self.ids: dict[int, dict[str, int]] = {}
+
+    def append(self, blocks: Sequence[Block]) -> None:
+        for block in blocks:
+            if block.first != self.next.get(block.channel, 1):
+                raise LogError("the block does not follow")
+        for block in blocks:
+            self.blocks.setdefault(block.channel, []).append(block)
+            self.next[block.channel] = block.last + 1
+            numbers = self.numbers.setdefault(block.channel, {})
+            ids = self.ids.setdefault(block.channel, {})
+            for record in block.records:
+                if record.number:
+                    numbers[record.publisher] = max(record.number, numbers.get(record.publisher, 0))
+                if record.id:
+                    ids[record.id] = record.sequence
+
+    def _all(self, channel: int) -> list[Record]:
+        return [r for block in self.blocks.get(channel, []) for r in block.records]
+
+    def read(
+        self, channel: int, first: int, most: int, subjects: Collection[str] | None = None
+    ) -> list[Record]:
+        wanted = [r for r in self._all(channel) if r.sequence >= first]
+        return [r for r in wanted if subjects is None or r.subject in subjects][:most]
+
+    def find(self, channel: int, time: int) -> int:
+        later = [r.sequence for r in self._all(channel) if r.time >= time]
+        return later[0] if later else self.next.get(channel, 1)
+
+    def bounds(self, channel: int) -> tuple[int, int]:
+        records, following = self._all(channel), self.next.get(channel, 1)
+        return (records[0].sequence if records else following), following
+
+    def size(self, channel: int) -> int:
+        return sum(len(r.body) for r in self._all(channel))
+
+    def subjects(self, channel: int) -> list[str]:
+        return sorted({r.subject for r in self._all(channel)})
+
+    def remembered(self, channel: int) -> Remembered:
+        return Remembered(dict(self.numbers.get(channel, {})), dict(self.ids.get(channel, {})))
+
+    def trim(self, channel: int, before: int) -> int:
+        kept = [block for block in self.blocks.get(channel, []) if block.last >= before]
+        self.blocks[channel] = kept
+        return self.bounds(channel)[0]
+
+    def drop(self, channel: int) -> None:
+        for part in (self.blocks, self.next, self.numbers, self.ids):
+            part.pop(channel, None)
+
+    def close(self) -> None:
+        pass

@@ -1,0 +1,138 @@
+"""What every form of the log must do: the same tests run on each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from log.memory_log import MemoryLog
+from tamis.errors import LogError
+from tamis.log import SqliteLog
+from tamis.pubsub.broker.records import Block, Record
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def log(request, tmp_path):
+    made = MemoryLog() if request.param == "memory" else SqliteLog(tmp_path / "log.db")
+    yield made
+    made.close()
+
+
+def block(channel, first, count, **more):
+    return Block(channel, tuple(record(first + i, **more) for i in range(count)))
+
+
+def record(sequence, time=None, publisher="p", number=0, id="", subject="a.b", body=b"{}"):
+    return Record(sequence, time or sequence * 10, publisher, number, id, subject, body)
+
+
+def test_a_new_channel_is_empty(log):
+    assert log.bounds(7) == (1, 1)
+    assert log.read(7, 1, 10) == []
+    assert log.find(7, 0) == 1
+    assert log.subjects(7) == []
+    assert log.size(7) == 0
+
+
+def test_what_was_appended_is_read_in_order(log):
+    log.append([block(1, 1, 3), block(2, 1, 2)])
+    log.append([block(1, 4, 2)])
+    assert [r.sequence for r in log.read(1, 1, 100)] == [1, 2, 3, 4, 5]
+    assert [r.sequence for r in log.read(1, 3, 2)] == [3, 4]
+    assert log.read(2, 1, 100) == [record(1), record(2)]
+    assert log.bounds(1) == (1, 6)
+
+
+def test_a_block_must_follow_and_nothing_is_stored_otherwise(log):
+    log.append([block(1, 1, 3)])
+    with pytest.raises(LogError):
+        log.append([block(2, 1, 1), block(1, 5, 1)])
+    assert log.bounds(1) == (1, 4)
+    assert log.bounds(2) == (1, 1)
+
+
+def test_find_by_time(log):
+    log.append([block(1, 1, 3)])
+    log.append([block(1, 4, 3)])
+    assert [log.find(1, t) for t in (0, 10, 11, 40, 55, 60, 61)] == [1, 1, 2, 4, 6, 6, 7]
+
+
+def test_by_subject(log):
+    log.append([block(1, 1, 2, subject="a"), block(2, 1, 1, subject="z")])
+    log.append([Block(1, (record(3, subject="b"), record(4, subject="a")))])
+    log.append([block(1, 5, 1, subject="c")])
+    assert [r.sequence for r in log.read(1, 1, 100, {"a"})] == [1, 2, 4]
+    assert [r.sequence for r in log.read(1, 2, 100, ["b", "c"])] == [3, 5]
+    assert log.subjects(1) == ["a", "b", "c"]
+
+
+def test_odd_names_are_remembered_as_they_are(log):
+    names = ["a", "a\0b", 'q"', "\\u0000", "é☃", "", "\x7f\n"]
+    records = [record(i + 1, publisher=n, number=2**63 - 1 - i, id=n, subject=f"s{i}")
+               for i, n in enumerate(names)]  # fmt: skip
+    log.append([Block(1, tuple(records))])
+    log.append([Block(1, (record(8, publisher="plain", number=5, id="only"),))])
+    found = log.remembered(1)
+    assert found.numbers == {n: 2**63 - 1 - i for i, n in enumerate(names)} | {"plain": 5}
+    assert list(found.ids) == [n for n in names if n] + ["only"]
+    assert log.subjects(1) == ["a.b", *(f"s{i}" for i in range(7))]
+
+
+def test_trim_keeps_numbers_and_goes_by_blocks(log):
+    log.append([Block(1, (record(1, number=8, id="x"),))])
+    log.append([block(1, 2, 3)])
+    log.append([block(1, 5, 1)])
+    assert log.trim(1, 4) == 2
+    assert log.trim(1, 5) == 5
+    assert [r.sequence for r in log.read(1, 1, 10)] == [5]
+    assert log.remembered(1).numbers == {"p": 8}
+    assert log.remembered(1).ids == {"x": 1}
+    assert log.trim(1, 99) == 6
+    assert log.bounds(1) == (6, 6)
+    log.append([block(1, 6, 1)])
+    assert log.bounds(1) == (6, 7)
+
+
+def test_drop_forgets_everything(log):
+    log.append([Block(1, (record(1, number=8, id="x"),)), block(2, 1, 1)])
+    log.drop(1)
+    assert log.bounds(1) == (1, 1)
+    assert log.remembered(1).numbers == {}
+    assert log.remembered(1).ids == {}
+    assert log.bounds(2) == (1, 2)
+
+
+texts = st.text(max_size=8)
+drafts = st.tuples(texts, st.integers(0, 2**63 - 1), texts, texts, st.binary(max_size=20))
+
+
+@settings(max_examples=25)
+@given(st.lists(st.lists(drafts, min_size=1, max_size=4), max_size=6), st.data())
+def test_both_forms_agree(tmp_path_factory, groups, data):
+    sqlite = SqliteLog(tmp_path_factory.mktemp("log") / "log.db")
+    memory, sequence = MemoryLog(), 0
+    for group in groups:
+        channel, records = 1, []
+        for publisher, number, id, subject, body in group:
+            sequence += 1
+            body = body or b"{}"
+            records.append(Record(sequence, sequence // 2, publisher, number, id, subject, body))
+        blocks = [Block(channel, tuple(records))]
+        if number := max((r.number for r in records), default=0):
+            same = [r for r in records if r.publisher == records[0].publisher and r.number]
+            if [r.number for r in same] != sorted({r.number for r in same}):
+                sequence -= len(records)
+                continue  # a publisher's numbers rise
+        memory.append(blocks)
+        sqlite.append(blocks)
+    first = data.draw(st.integers(0, sequence + 1))
+    assert sqlite.read(1, first, 5) == memory.read(1, first, 5)
+    assert sqlite.bounds(1) == memory.bounds(1)
+    assert sqlite.find(1, first) == memory.find(1, first)
+    assert sqlite.subjects(1) == memory.subjects(1)
+    sqlite.trim(1, first)
+    memory.trim(1, first)
+    assert sqlite.read(1, 0, 100) == memory.read(1, 0, 100)
+    assert sqlite.bounds(1) == memory.bounds(1)
+    sqlite.close()

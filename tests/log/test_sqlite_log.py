@@ -1,0 +1,112 @@
+"""Damage to the files of the SQLite log: found and told, never silent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+
+from tamis.errors import LogError
+from tamis.log import SqliteLog
+from tamis.pubsub.broker.records import Block, Record
+
+BODY = b'{"symbol": "IBM", "price": 120.5}'
+
+
+def block(first, count):
+    return Block(1, tuple(Record(first + i, first + i, "p", first + i, "", "q", BODY)
+                          for i in range(count)))  # fmt: skip
+
+
+def flip(path, at):
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_flipped_bit_in_a_block_is_told(tmp_path):
+    path = tmp_path / "log.db"
+    log = SqliteLog(path)
+    log.append([block(1, 100)])
+    log.append([block(101, 1)])
+    log.close()
+    flip(path, path.read_bytes().rindex(b"120.5"))  # the long one has pages behind the others
+    log = SqliteLog(path)
+    with pytest.raises(LogError, match="sequence 1 of channel 1 is damaged"):
+        log.read(1, 1, 10)
+    assert [r.sequence for r in log.read(1, 101, 10)] == [101]
+    log.close()
+
+
+def test_a_flipped_bit_in_the_last_block_is_told_when_it_opens(tmp_path):
+    path = tmp_path / "log.db"
+    log = SqliteLog(path)
+    log.append([block(1, 3)])
+    log.close()
+    flip(path, path.read_bytes().index(b"120.5"))
+    with pytest.raises(LogError, match="damaged"):
+        SqliteLog(path)
+
+
+def test_a_damaged_write_ahead_log_is_told(tmp_path):
+    """SQLite drops what follows the damage without a word."""
+    path = tmp_path / "log.db"
+    log = SqliteLog(path)
+    log.append([block(1, 3)])
+    log.append([block(4, 3)])
+    kept = {p: p.read_bytes() for p in tmp_path.iterdir() if not p.name.endswith("-shm")}
+    log.close()
+    for old in tmp_path.iterdir():
+        old.unlink()
+    for p, data in kept.items():
+        p.write_bytes(data)
+    wal = tmp_path / "log.db-wal"
+    flip(wal, wal.stat().st_size - 100)
+    with pytest.raises(LogError, match=r"the last 1 commits are missing"):
+        SqliteLog(path)
+    (tmp_path / "log.mark").unlink()
+    log = SqliteLog(path)
+    assert log.bounds(1) == (1, 4)
+    log.close()
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path):
+    (tmp_path / "log.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(LogError, match="not a database"):
+        SqliteLog(tmp_path / "log.db")
+
+
+def _write_until_killed(path, pipe):
+    log = SqliteLog(path)
+    first = log.bounds(1)[1]
+    while True:
+        log.append([block(first, 5)])
+        first += 5
+        os.write(pipe, b"x")
+
+
+def test_what_was_acknowledged_survives_kill_9(tmp_path):
+    path, acknowledged = tmp_path / "log.db", 0
+    start = multiprocessing.get_context("spawn")
+    for round in range(3):
+        process = start.Process(target=_forked, args=(path, tmp_path / f"acks{round}"))
+        process.start()
+        while not (acks := tmp_path / f"acks{round}").exists() or acks.stat().st_size < 10:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        acknowledged += 5 * acks.stat().st_size
+        log = SqliteLog(path)
+        found = [r.sequence for r in log.read(1, 1, 10**9)]
+        log.close()
+        assert found == list(range(1, len(found) + 1))
+        assert acknowledged <= len(found) <= acknowledged + 5
+        acknowledged = len(found)
+
+
+def _forked(path, acks):
+    with acks.open("wb", buffering=0) as file:
+        _write_until_killed(path, file.fileno())

@@ -1,0 +1,150 @@
+"""What every form of the registry must do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tamis.errors import RegistryError
+from tamis.pubsub.broker.records import Record
+from tamis.registry import (
+    AuditEntry,
+    ChannelEntry,
+    FlowEntry,
+    Principal,
+    Recap,
+    Right,
+    SqliteRegistry,
+    Stored,
+    Token,
+    Version,
+)
+
+
+class Reopened:
+    """A registry that is closed and opened again before every call: all must be on disk."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __getattr__(self, name):
+        def call(*args, **more):
+            registry = SqliteRegistry(self.path)
+            found = getattr(registry, name)(*args, **more)
+            found = list(found) if name == "subscriptions" else found
+            registry.close()
+            return found
+
+        return call
+
+
+@pytest.fixture(params=["open", "reopened"])
+def registry(request, tmp_path):
+    made = (SqliteRegistry if request.param == "open" else Reopened)(tmp_path / "registry.db")
+    yield made
+    made.close()
+
+
+def stored(name, channel=1, principal="alice", cursor=0, selector="price > 1"):
+    return Stored(channel, name, principal, (Version(1, ">", selector),), cursor)
+
+
+def test_channels_by_tenant_and_name(registry):
+    first = ChannelEntry(registry.next_number(), "acme", "quotes", "form")
+    registry.put_channel(first)
+    other = ChannelEntry(registry.next_number(), "other", "quotes", "form")
+    registry.put_channel(other)
+    assert registry.channels() == [first, other]
+    with pytest.raises(RegistryError, match="already"):
+        registry.put_channel(ChannelEntry(registry.next_number(), "acme", "quotes", "form"))
+    changed = ChannelEntry(first.number, "acme", "quotes", "another form")
+    registry.put_channel(changed)
+    assert registry.channels() == [changed, other]
+
+
+def test_numbers_of_channels_are_never_used_again(registry):
+    number = registry.next_number()
+    registry.put_channel(ChannelEntry(number, "acme", "quotes", "form"))
+    registry.remove_channel(number)
+    assert registry.next_number() > number
+
+
+def test_bad_names_are_refused():
+    for name in ("", "a b", "a/b", "é", "a" * 101, "-a"):
+        with pytest.raises(RegistryError):
+            ChannelEntry(1, "acme", name, "")
+
+
+def test_principals_go_with_all_that_they_have(registry):
+    alice, bob = Principal("alice", "acme", "hash", "region = 'EU'"), Principal("bob", "acme")
+    registry.put_principal(alice)
+    registry.put_principal(bob)
+    right = Right("alice", "publish", "quotes", "a.>")
+    registry.put_right(right)
+    registry.put_right(right)
+    registry.put_token(Token("digest", "alice", "laptop", ("publish",), 17))
+    registry.change_subscriptions([stored("s"), stored("t", principal="bob")])
+    assert registry.principals() == [alice, bob]
+    assert registry.rights("alice") == [right]
+    assert registry.token("digest").verbs == ("publish",)
+    assert registry.tokens("alice") == [registry.token("digest")]
+    registry.remove_principal("alice")
+    assert registry.principals() == [bob]
+    assert registry.rights("alice") == []
+    assert registry.token("digest") is None
+    assert [s.name for s in registry.subscriptions(1)] == ["t"]
+
+
+def test_rights_and_tokens_can_be_taken_back(registry):
+    right = Right("alice", "manage")
+    registry.put_right(right)
+    registry.remove_right(right)
+    registry.put_token(Token("digest", "alice"))
+    registry.remove_token("digest")
+    assert registry.rights("alice") == []
+    assert registry.token("digest") is None
+
+
+def test_subscriptions_keep_their_order_and_their_cursors(registry):
+    registry.change_subscriptions([stored("b"), stored("a"), stored("c", channel=2)])
+    registry.put_cursors({(1, "b"): 7, (1, "nobody"): 9})
+    registry.put_cursors({(1, "b"): 5})  # a cursor never goes back
+    assert [(s.name, s.cursor) for s in registry.subscriptions(1)] == [("b", 7), ("a", 0)]
+    registry.change_subscriptions([stored("b", cursor=7, selector="price > 2")], [(1, "a")])
+    assert [s.versions[0].selector for s in registry.subscriptions(1)] == ["price > 2"]
+    registry.remove_channel(1)
+    assert list(registry.subscriptions(1)) == []
+    assert [s.name for s in registry.subscriptions(2)] == ["c"]
+
+
+def test_audit_tells_the_newest_first(registry):
+    for i in range(5):
+        registry.audit(AuditEntry(i, "alice", "channel.create", f"c{i}"))
+    assert [entry.target for entry in registry.audits(2)] == ["c4", "c3"]
+
+
+def test_recaps_go_with_their_subscriptions(registry):
+    number = registry.next_number()
+    registry.put_channel(ChannelEntry(number, "acme", "quotes", "form"))
+    registry.change_subscriptions([stored("a", number), stored("b", number)])
+    record = Record(7, 5, "", -1, "", "nyse", b"{}")
+    for recap in (Recap(4, b"states"), Recap(9, b"more", (record,))):
+        registry.put_recap((number, "a"), recap)
+        assert registry.recaps(number) == {"a": recap}
+    registry.put_recap((number, "gone"), Recap(1))
+    registry.change_subscriptions([stored("a", number, cursor=9)])
+    assert registry.recaps(number) == {"a": recap}
+    registry.change_subscriptions(remove=[(number, "a")])
+    registry.change_subscriptions([stored("a", number)])
+    assert registry.recaps(number) == {}
+
+
+def test_flows_by_tenant_and_name(registry):
+    first = FlowEntry("acme", "trades", "space T(a: int)", {"T": "t"}, {"L": {"a": 1}})
+    other = FlowEntry("other", "trades", "space U(a: int)", {}, {"L": [[1, 2.5]]})
+    for entry in (first, other):
+        registry.put_flow(entry)
+    assert registry.flows() == [first, other]
+    changed = FlowEntry("acme", "trades", "space V(a: int)")
+    registry.put_flow(changed)
+    registry.remove_flow("other", "trades")
+    assert registry.flows() == [changed]
