@@ -35,6 +35,19 @@ def test_a_part_runs_and_all_agree(place, part):
         assert all(figure > 0 for figure in row if isinstance(figure, float))
 
 
+def test_plans_are_compared(place, monkeypatch):
+    monkeypatch.setattr(
+        "bench.spark.plans.by_turns", lambda jobs, *given: dict.fromkeys(jobs, 1.0)
+    )  # no clock here
+    found = PARTS["plans"](place)
+    taken = [(row[0], row[1], row[3], [x is not None for x in row[4:]]) for row in found]
+    assert taken == [
+        ("simple", 20, "columns", [False, False, False, True, False, True]),
+        ("simple", 100, "join", [True, True, False, True, True, True]),
+        ("mixed", 20, "matcher", [False, False, True, True, False, True]),
+    ]
+
+
 def test_what_users_do_today_tells_what_tamis_tells(place, monkeypatch):
     monkeypatch.setattr(
         "bench.spark.parts.start_and_rate", lambda *given: (1.0, 1.0)

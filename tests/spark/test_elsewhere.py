@@ -31,12 +31,13 @@ assert type(spark).__module__.startswith("pyspark.sql.connect")
 WORK = """
 import dataclasses
 from tamis import Matcher
-from tamis.spark import counts, deliveries, match, problems, semi, shards, shipping
+from tamis.spark import counts, deliveries, explain, match, problems, register, semi, shards
+from tamis.spark import details, shipping
 
 # No worker finds the path of the driver.
 def send(*given, own=shipping.send):
     return dataclasses.replace(own(*given), path="/no/such/folder")
-shipping.send = shards.send = send
+shipping.send = shards.send = details.send = send
 matcher = Matcher()
 matcher.add_many((i, f"id = {i}") for i in range(3))
 numbers = spark.range(5)
@@ -59,6 +60,17 @@ for call in (match, counts, semi, deliveries):
         sorted(map(str, call(trades, table, on_error="report", shards=n).collect())) for n in (1, 3)
     )
     assert one and one == cut, (call, one, cut)
+owners = [(f"r{i}", f"id < {i}", f"o{i % 3}", i % 4) for i in range(40)]
+owned = spark.createDataFrame(owners, "id string, selector string, owner string, rank int")
+best = match(trades, owned, carry=["owner"], order_by="rank DESC", limit=2).collect()
+wanted = {row["id"]: [(one.id, one.owner) for one in row["subscriptions"]] for row in best}
+assert wanted[30] == [("r31", "o1"), ("r35", "o2")], wanted[30]
+trades.createOrReplaceTempView("trades")
+register(spark, "rules", owned, carry=["owner"], order_by="rank DESC", limit=2)
+found = spark.sql("SELECT id, rules(struct(*)) AS found FROM trades").collect()
+assert {row["id"]: [(one.id, one.owner) for one in row["found"]] for row in found} == wanted
+why = explain(trades.where("id = 3"), owned, ids=["r3"]).collect()[0]["why"]
+assert [(one.matches, one.fails) for one in why] == [(False, 1)], why
 print("all is well")
 """
 

@@ -3,28 +3,24 @@
 In the end the sink must hold what a run without any crash would have written: each message once,
 each micro-batch matched at one version, and each row with what that version says.
 
-Two kills by default; TAMIS_KILLS=20 for twenty.
+One kill by default; TAMIS_KILLS=20 for twenty.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import random
-import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from killing import KILLS, QUICK, finished, kill, start, started, unfinished
 from tamis import Matcher, Schema
-from tamis.engine.table import Subscriptions
+from tamis.table import Subscriptions
 
-KILLS = int(os.environ.get("TAMIS_KILLS", "2"))
 FILES, ROWS = 8 + 4 * KILLS, 40
 SCHEMA = Schema.of(n=int, file=int, symbol=str, price=float)
 DDL = "n long, file long, symbol string, price double"
@@ -35,8 +31,7 @@ from tamis.spark import Subscriptions, match, session
 
 parent = os.getppid()
 folder, last = sys.argv[1], sys.argv[2] == "last"
-quick = {{"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -Xshare:auto"}}
-spark = session(cores=2, memory="1g", settings=quick)
+spark = session(cores=2, memory="1g", settings={QUICK})
 reader = spark.readStream.schema("{DDL}").option("maxFilesPerTrigger", 1)
 messages = reader.json(folder + "/in").repartition(3)
 found = match(messages, Subscriptions.open(folder + "/table"), version="version")
@@ -51,8 +46,8 @@ print("done", flush=True)
 
 CHANGER = """
 import os, sys, time
-from tamis.engine.table import subscriptions as module
-from tamis.engine.table import Subscriptions
+from tamis.table import subscriptions as module
+from tamis.table import Subscriptions
 import test_kill
 
 module._DUE = 150  # compiles the table every few seconds
@@ -120,63 +115,10 @@ def feed(folder: Path, files: range) -> None:
         time.sleep(0.1)
 
 
-# --- processes ---------------------------------------------------------------------------------
-
-
-def start(code: str, *arguments: object) -> subprocess.Popen:
-    paths = os.pathsep.join([str(Path(__file__).parent), *(p for p in sys.path if p)])
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"PYTHONPATH": paths},
-        start_new_session=True,
-    )
-
-
-def family(pid: int) -> list[int]:
-    """The process and all that come from it: the JVM, and the Python workers."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            with contextlib.suppress(OSError):
-                after_name = (entry / "stat").read_text().rpartition(")")[2]
-                children.setdefault(int(after_name.split()[1]), []).append(int(entry.name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found
-
-
-def kill(process: subprocess.Popen) -> None:
-    """All of the family at once, by their ids, with no chance to clean up."""
-    for pid in family(process.pid):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    process.communicate()
-
-
-def unfinished(folder: Path) -> bool:
-    """Whether a micro-batch was begun and not ended: it has to be done again."""
-
-    def numbers(kind: str) -> set[str]:
-        found = (folder / "checkpoint" / kind).glob("[0-9]*")
-        return {path.name for path in found}  # fmt: skip
-
-    return bool(numbers("offsets") - numbers("commits"))
-
-
 def run_and_kill(folder: Path, rng: random.Random) -> tuple[str, bool]:
     """The ids of the query and of its run, and whether a batch was under way."""
-    driver = start(DRIVER, folder, "on")
-    assert driver.stdout is not None
-    try:
-        ids = driver.stdout.readline()
-        assert driver.poll() is None, driver.stderr.read()[-3000:]
+    with started(DRIVER, folder, "on") as ids:
         time.sleep(rng.uniform(0.3, 4.0))
-    finally:
-        kill(driver)
     return ids, unfinished(folder)
 
 
@@ -185,22 +127,20 @@ def run_and_kill(folder: Path, rng: random.Random) -> tuple[str, bool]:
 
 def test_no_row_is_lost_or_twice_or_of_another_version(spark, tmp_path):
     (tmp_path / "in").mkdir()
-    table = Subscriptions.open(tmp_path / "table", schema=SCHEMA)
+    table = Subscriptions.create(tmp_path / "table", schema=SCHEMA)
     change(table, 1)
     rng = random.Random(os.environ.get("TAMIS_SEED", "kill"))
     feeding = threading.Thread(target=feed, args=(tmp_path, range(FILES)))
-    changer = start(CHANGER, tmp_path / "table")
+    changer = start(CHANGER, tmp_path / "table", paths=(str(Path(__file__).parent),))
     feeding.start()
     try:
         runs = [run_and_kill(tmp_path, rng) for _ in range(KILLS)]
         feeding.join()
-        last = start(DRIVER, tmp_path, "last")
-        told, errors = last.communicate(timeout=240)
+        told = finished(DRIVER, tmp_path, "last")
     finally:
         feeding.join()
         assert changer.poll() is None, changer.communicate()[1]
         kill(changer)
-    assert told.endswith("done\n"), errors[-3000:]
     ids = [line.split()[:2] for line in [*(ids for ids, _ in runs), told]]
     assert [len(set(kind)) for kind in zip(*ids, strict=True)] == [1, KILLS + 1]
     found = spark.read.parquet(str(tmp_path / "out")).collect()
@@ -243,7 +183,7 @@ def expected(subscriptions: dict[str, str], rows: list, given: dict[int, dict]) 
 
 
 def test_the_changes_of_the_test_are_what_it_thinks(tmp_path):
-    table = Subscriptions.open(tmp_path / "table", schema=SCHEMA)
+    table = Subscriptions.create(tmp_path / "table", schema=SCHEMA)
     for number in range(1, 60):
         change(table, number)
     assert list(table.matcher(40)) == list(states(60)[40])

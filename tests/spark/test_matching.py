@@ -51,7 +51,7 @@ def test_a_matcher(trades, matcher):
 
 
 def test_a_snapshot_is_taken_as_it_is_now(trades, matcher, tmp_path):
-    from tamis.engine.snapshot import save
+    from tamis.engine.snapshot.store import save
 
     path = tmp_path / "alerts.snapshot"
     save(matcher, path)
@@ -153,7 +153,7 @@ def plan(frame) -> str:
 def test_only_what_conditions_read_goes_to_python_and_only_once(spark, matcher, tmp_path):
     path = str(tmp_path / "trades")
     spark.createDataFrame(TRADES, "company string, price double, n int").write.parquet(path)
-    matched = match(spark.read.parquet(path), matcher)
+    matched = match(spark.read.parquet(path), matcher, plan="matcher")
     filtered = plan(matched.where(F.size("subscriptions") > 0))
     assert filtered.count("ArrowEvalPython") == 1
     assert "n#" not in filtered.split("ArrowEvalPython")[1].split("]")[0]
@@ -285,7 +285,7 @@ def test_other_columns_pass_through_untouched(spark):
 
 def test_ids_of_a_batch_are_one_arrow_array_without_python_lists(matcher, tmp_path, monkeypatch):
     """More ids than an array should hold come in several; rows and order stay."""
-    from tamis.engine.snapshot import save
+    from tamis.engine.snapshot.store import save
     from tamis.spark import worker
     from tamis.spark.shipping import Shipment
 

@@ -21,6 +21,9 @@ FACTS = Facts(
     step=0.25,
     counts=[1, 2, 30],
     never=4,
+    silent=[("quiet", "price < 0")],
+    costly=[("slow", "NOT price = 1", 1)],
+    costly_in_all=1,
     top=[("a", "price > 1", 30)],
     refused=[],
     refused_in_all=0,
@@ -158,3 +161,23 @@ def test_charts_stay_inside_their_frame():
         for number in word.split():
             if number.replace(".", "").isdigit():
                 assert 0 <= float(number) <= 480
+
+
+def test_labels_of_bars_have_room():
+    for most in (1, 9, 999, 1_000, 10**6, 10**9):
+        named = spread([most], 3)
+        assert sum(height for _, height in named) == 4
+        assert len(named) <= 14
+        room = 414 / len(named)
+        assert all(len(name) * 7 <= room for name, _ in named), named
+
+
+def test_rules_that_never_matched_and_costly_ones_are_named():
+    told = Reader(page(replace(FACTS, costly_in_all=30))).texts
+    text = " ".join(told)
+    assert "Never matched" in text
+    assert "quiet" in text
+    assert "price < 0" in text
+    assert "30 subscriptions, of which 1 are shown" in text
+    assert "slow" in text
+    assert "Never matched" not in page(replace(FACTS, counts=None))

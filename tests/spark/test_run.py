@@ -98,6 +98,55 @@ def test_the_other_results(files, run):
     assert figures(found) == ["4", "2", "2", "0", "0"]
 
 
+def test_a_match_carries_columns_in_order(files, run):
+    write_lines(
+        "s.jsonl",
+        [
+            {"id": "a", "selector": "price > 0", "owner": "A", "priority": 2, "valid_to": None},
+            {"id": "b", "selector": "price > 0", "owner": "B", "priority": 1, "valid_to": None},
+            {"id": "c", "selector": "", "owner": "C", "priority": 9, "valid_to": "2000-01-01"},
+        ],
+    )
+    options = ["--carry", "owner", "--order-by", "priority DESC", "--limit", "1"]
+    assert run(*options, "--valid-at", "now()")[0] == 0
+    one = [{"id": "a", "owner": "A"}]
+    assert [row["subscriptions"] for row in written()] == [one, one, one, []]
+    assert run("--first", "--order-by", "priority", "--column", "rule", output="@f.parquet")[0] == 0
+    assert [row["rule"] for row in written("f.parquet")] == ["b", "b", "b", "c"]
+
+
+def test_the_matches_of_each_rule_stand_beside_the_report(files, run):
+    write_lines(
+        "s.jsonl", [{"id": i, "selector": s} for i, s in [*RULES.items(), ("not", "NOT x > 1")]]
+    )
+    assert (
+        run("--report", "@r/report.html", "--messages-select", "*", "--messages-select", "0 AS x")[
+            0
+        ]
+        == 0
+    )
+    rows = pq.read_table("r/report.rules.parquet").to_pylist()
+    assert {row["id"]: row["matches"] for row in rows} == {
+        "ibm": 2,
+        "cheap": 2,
+        "not": 4,
+        "none": 0,
+    }
+    assert [row["matches"] for row in rows] == [4, 2, 2, 0]
+    told = json.loads(Path("r/report.rules.json").read_text())
+    assert told["rules"] == rows
+    assert told["never_matched"] == 1
+    assert (told["rows"], told["matches"], told["matched_rows"]) == (4, 8, 4)
+    assert told["versions"].keys() >= {"tamis", "spark", "python"}
+    assert told["compile_seconds"] > 0
+    page = Path("r/report.html").read_text()
+    assert "Never matched" in page
+    assert "trigger" not in page
+    code, _, _ = run("--result", "counts", "--report", "@c.html", output="@c")
+    assert code == 0
+    assert not Path("c.rules.json").exists()
+
+
 def test_formats_are_told_by_names_and_options(files, run):
     Path("m.csv").write_text('company,price\nIBM,12.5\n"D""ell",3\n')
     Path("s.csv").write_text('id,selector\n1,"company = \'D""ell\' OR\n price > 12"\n2,price < 4\n')
@@ -127,7 +176,7 @@ def test_a_saved_matcher_and_a_folder_of_subscriptions(files, run):
     assert (code, err, found["subscriptions"]) == (0, "", "3")
     assert [row["subscriptions"] for row in written()] == EXPECTED
     assert "company = &#x27;IBM&#x27;" in Path("r.html").read_text()
-    table = Subscriptions.open("folder")
+    table = Subscriptions.create("folder")
     table.add_many(RULES.items())
     code, found, err = run("--version-column", "v", subscriptions="@folder", output="@o2")
     assert (code, err, found["subscriptions"]) == (0, "", "3")
@@ -174,7 +223,7 @@ def test_bad_selectors_and_rows_are_put_aside_and_counted(files, run):
         (["--messages-format", "nonsense"], "nonsense"),
         (["--messages-select", "nobody + 1"], "nobody"),
         (["subscriptions=@m.parquet"], "no column id"),
-        (["--subscriptions-format", "versions"], "is no folder of Subscriptions"),
+        (["--subscriptions-format", "versions"], "there is no table of subscriptions"),
         (["output=@taken"], "taken"),
         (["--output-mode", "update"], "a batch has no output mode update"),
         (["--stream"], "give --checkpoint"),
@@ -245,7 +294,7 @@ def test_an_interrupted_stream_tells_what_it_did_and_goes_on_later(files, run, m
 
 
 def test_subscriptions_that_change_between_two_runs_of_a_stream(files, run):
-    table = Subscriptions.open("folder", ids="string")
+    table = Subscriptions.create("folder", ids="string")
     table.add("ibm", "company = 'IBM'", "ann")
     Path("in").mkdir()
     pq.write_table(pa.table(ROWS), "in/1.parquet")

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tamis import Matcher, SnapshotError, TamisError
-from tamis.engine.snapshot import save
+from tamis.engine.snapshot.store import save
 from tamis.spark import match, session
 from tamis.spark.session import check_java
 from tamis.spark.shipping import _KEPT, Shipment, _opened, opened, ship

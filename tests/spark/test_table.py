@@ -24,7 +24,7 @@ SCHEMA = Schema.of(n=int, symbol=str, price=float)
 
 @pytest.fixture
 def table(tmp_path):
-    made = Subscriptions.open(tmp_path / "table", schema=SCHEMA)
+    made = Subscriptions.create(tmp_path / "table", schema=SCHEMA)
     made.add("ibm", "symbol = 'IBM'", "big@blue")
     made.add("cheap", "price < 3")
     return made
@@ -99,7 +99,7 @@ def test_deliveries_and_semi_of_a_frame_at_rest(trades, table):
 
 @pytest.mark.parametrize("said", [{}, {"ids": "int"}])
 def test_an_empty_table(spark, trades, tmp_path, said):
-    empty = Subscriptions.open(tmp_path / "empty", **said)
+    empty = Subscriptions.create(tmp_path / "empty", **said)
     found = match(trades, empty, version="v")
     kind = "bigint" if said else "string"
     assert found.schema["subscriptions"].dataType.simpleString() == f"array<{kind}>"
@@ -253,7 +253,7 @@ def test_pins_do_not_pile_up(spark, table, tmp_path):
 
 
 def test_a_new_selector_may_ask_for_what_none_asked_before(spark, tmp_path):
-    table = Subscriptions.open(tmp_path / "free")
+    table = Subscriptions.create(tmp_path / "free")
     ddl = "n long, inner struct<name: string, deep: struct<x: double>>, tags array<string>"
     feed = Feed(spark, tmp_path / "feed", ddl)
     asked = match(feed.frame, table)
@@ -273,7 +273,7 @@ def test_a_new_selector_may_ask_for_what_none_asked_before(spark, tmp_path):
 
 
 def test_bad_messages_of_a_stream_are_reported(spark, tmp_path):
-    table = Subscriptions.open(tmp_path / "t", schema=SCHEMA, semantics="total")
+    table = Subscriptions.create(tmp_path / "t", schema=SCHEMA, semantics="total")
     table.add("cheap", "price < 3", "x")
     feed = Feed(spark, tmp_path / "feed")
     feed.put(ROWS[:3])
@@ -313,7 +313,7 @@ def test_any_split_and_any_changes_equal_the_oracle(spark, tmp_path, semantics, 
     rng = random.Random(f"table {semantics} {typed}")
     names = [name for name in st.NAMES if st.HOMES[name] is not Type.TIMESTAMP and "." not in name]
     schema = Schema(tuple(st.Attribute(name, st.HOMES[name]) for name in names))
-    table = Subscriptions.open(
+    table = Subscriptions.create(
         tmp_path / "t", schema=schema if typed else None, semantics=semantics
     )
     kinds = {Type.INT: "long", Type.DOUBLE: "double", Type.STRING: "string", Type.BOOL: "boolean"}

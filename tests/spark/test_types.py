@@ -62,10 +62,11 @@ def frame(spark):
     return spark.createDataFrame(ROWS, DDL)
 
 
-def test_spark_sql_agrees(spark, frame):
+@pytest.mark.parametrize("plan", ["native", "matcher"])
+def test_spark_sql_agrees(spark, frame, plan):
     made = Matcher(schema_of(frame))
     made.add_many((i, as_tamis(s)) for i, s in enumerate(SELECTORS))
-    found = {row["n"]: row["subscriptions"] for row in match(frame, made).collect()}
+    found = {row["n"]: row["subscriptions"] for row in match(frame, made, plan=plan).collect()}
     tests = [F.expr(as_spark(s)).alias(f"q{i}") for i, s in enumerate(SELECTORS)]
     for row in frame.select("n", *tests).collect():
         wanted = [SELECTORS[i] for i in range(len(SELECTORS)) if row[f"q{i}"] is True]
@@ -77,7 +78,8 @@ def test_nan_is_undefined(spark):
     made = Matcher()
     made.add("null", "x IS NULL")
     made.add("large", "x > 1 OR NOT x > 1")
-    assert match(frame, made).first()["subscriptions"] == ["null"]
+    for plan in ("native", "matcher"):
+        assert match(frame, made, plan=plan).first()["subscriptions"] == ["null"]
 
 
 def test_time_zone_of_the_session_does_not_matter(spark):
@@ -88,7 +90,8 @@ def test_time_zone_of_the_session_does_not_matter(spark):
     before = spark.conf.get("spark.sql.session.timeZone")
     try:
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-        assert match(frame, made).first()["subscriptions"] == ["both"]
+        for plan in ("native", "matcher"):
+            assert match(frame, made, plan=plan).first()["subscriptions"] == ["both"]
     finally:
         spark.conf.set("spark.sql.session.timeZone", before)
 

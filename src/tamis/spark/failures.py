@@ -12,8 +12,8 @@ from pyspark.errors import PySparkException
 from tamis.errors import TamisError
 
 # Of an error of ours in a worker Spark shows the stack; the error itself ends it.
-_OURS = re.compile(r"tamis\.errors\.\w+: (.+?)(?=\n\n|\n\tat |\n\s+at |\n-+|\Z)", re.DOTALL)
-_STACK = re.compile(r"\s+SQLSTATE: |\n\s*(?:JVM stacktrace|at |Traceback)")
+_OURS = re.compile(r"tamis\.errors\.\w++: (.+?)(?=\n(?:\n|[ \t]++at |-)|\Z)", re.DOTALL)
+_STACK = re.compile(r"(?<!\s)\s++SQLSTATE: |\n[ \t]*+(?:JVM stacktrace|at |Traceback)")
 
 
 @contextmanager

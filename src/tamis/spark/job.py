@@ -10,10 +10,11 @@ from typing import Any, Literal, get_args
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tamis.engine.container import MAGIC
-from tamis.engine.table import Subscriptions
+from tamis.engine.snapshot.file import MAGIC
 from tamis.errors import InputError
+from tamis.spark.broker import use_broker
 from tamis.spark.matching import Options
+from tamis.table import Subscriptions
 
 Result = Literal["match", "counts", "semi", "deliveries"]
 COLUMNS: dict[Result, str] = {
@@ -22,6 +23,7 @@ COLUMNS: dict[Result, str] = {
     "semi": "",
     "deliveries": "subscription",
 }
+BROKER = "tamis"  # the format of channels
 TABLE, SNAPSHOT, VERSIONS = "table", "snapshot", "versions"  # formats that are not Spark's
 _FORMATS = {
     ".parquet": "parquet",
@@ -31,7 +33,7 @@ _FORMATS = {
     ".ndjson": "json",
     ".csv": "csv",
 }
-_FILES = frozenset(_FORMATS.values()) | {"avro", "text", "xml"}
+FILES = frozenset(_FORMATS.values()) | {"avro", "text", "xml"}
 _PACKED = {".gz", ".bz2", ".zst", ".xz"}
 # What everybody means by CSV: a header, and a quote inside quotes is written twice.
 _CSV = {"header": "true", "escape": '"'}
@@ -57,8 +59,6 @@ class Source:
         if self.kind == SNAPSHOT:
             return self._place()
         if self.kind == VERSIONS:
-            if not _is_versioned(Path(self._place())):  # a typing error must not make a new one
-                raise InputError(f"{self.path}: is no folder of Subscriptions")
             return Subscriptions.open(self._place())
         # Ids are text in CSV, and a selector in quotes may go over several lines.
         return self._load(spark, False, {"multiLine": "true"} if self.kind == "csv" else {})
@@ -74,13 +74,15 @@ class Source:
         return format_of(self.path)
 
     def _load(self, spark: SparkSession, stream: bool, defaults: Mapping[str, str]) -> DataFrame:
+        if self.kind == BROKER:
+            use_broker(spark)
         reader: Any = spark.readStream if stream else spark.read
         options = {**(_CSV if self.kind == "csv" else {}), **defaults, **self.options}
         if self.kind == TABLE:
             return reader.options(**options).table(self._place())  # type: ignore[no-any-return]
         reader = reader.format(self.kind).options(**options)
         schema: Any = self.schema
-        if schema is None and stream and self.kind in _FILES:
+        if schema is None and stream and self.kind in FILES:
             # A stream of files wants to be told its schema; what is there already has it.
             schema = self._load(spark, False, defaults).schema
         if schema is not None:
@@ -108,16 +110,27 @@ class Sink:
 
     def write(self, frame: DataFrame) -> None:
         # What writes nothing has nothing to protect, and refuses to look.
-        usual = "overwrite" if self.kind == "noop" else "error"
-        writer = frame.write.options(**self._options()).mode(self.mode or usual)
+        usual = {"noop": "overwrite", BROKER: "append"}.get(self.kind, "error")
+        if self.kind == BROKER:
+            use_broker(frame.sparkSession)
+        writer = frame.write.options(**self.all_options()).mode(self.mode or usual)
         if self.kind == TABLE:
             writer.saveAsTable(self.path or "")
         else:
-            writer.format(self.kind).save(self.path)
+            writer.format(self.kind).save(self._target())
 
-    def start(self, frame: DataFrame, every: float | None, checkpoint: str) -> StreamingQuery:
+    def start(
+        self,
+        frame: DataFrame,
+        every: float | None,
+        checkpoint: str,
+        partition_by: str | None = None,
+    ) -> StreamingQuery:
         """Start a stream; `every` so many seconds, or once over all that is there (None)."""
-        writer = frame.writeStream.options(**self._options()).outputMode(self.mode or "append")
+        if self.kind == BROKER:
+            use_broker(frame.sparkSession)
+        writer = frame.writeStream.options(**self.all_options()).outputMode(self.mode or "append")
+        writer = writer if partition_by is None else writer.partitionBy(partition_by)
         writer = writer.option("checkpointLocation", checkpoint)
         if every is None:
             writer = writer.trigger(availableNow=True)
@@ -125,10 +138,14 @@ class Sink:
             writer = writer.trigger(processingTime=f"{round(every * 1000)} milliseconds")
         if self.kind == TABLE:
             return writer.toTable(self.path or "")
-        return writer.format(self.kind).start(self.path)
+        return writer.format(self.kind).start(self._target())
 
-    def _options(self) -> dict[str, str]:
-        return {**(_CSV if self.kind == "csv" else {}), **self.options}
+    def all_options(self) -> dict[str, str]:
+        named = {"channel": self.path} if self.kind == BROKER and self.path else {}
+        return {**(_CSV if self.kind == "csv" else {}), **named, **self.options}
+
+    def _target(self) -> str | None:
+        return None if self.kind == BROKER else self.path  # channels are no paths
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql import types as spark
 
-from tamis.engine import Matches
-from tamis.engine.table import Subscriptions
-from tamis.engine.table.changes import IdKind
+from tamis.engine import Details, Matches
 from tamis.errors import InputError
 from tamis.spark import matching
 from tamis.spark.matching import ERROR, Options, Question
+from tamis.spark.native.planning import Plan
 from tamis.spark.pinning import BATCH, QUERY, Following, pinned
 from tamis.spark.shipping import is_connect
 from tamis.spark.subscriptions import Table
-from tamis.spark.types import argument
+from tamis.spark.types import argument, quoted
 from tamis.spark.worker import Wanted, Work
+from tamis.table import Subscriptions
+from tamis.table.changes import IdKind
 
 _RETAINED = "spark.sql.streaming.minBatchesToRetain"
+_OWN = {"version", "carry", "order_by", "first", "limit", "valid_at", "details"}
 _INNER, _PAIR = "__tamis_answer__", "__tamis_pair__"
 
 
@@ -74,6 +76,9 @@ class FixedQuestion(Question):
         self.check_free(self.name)
         return frame.withColumn(self.name, F.lit(self.number).cast("long"))
 
+    def _joined(self, column: str) -> DataFrame | None:
+        return None if self.name is not None else Question._joined(self, column)
+
     def _texts(self) -> bool:
         return self.ids == "string"
 
@@ -82,7 +87,7 @@ def _fixed(
     messages: DataFrame, table: Subscriptions, options: Options, name: str | None
 ) -> Question:
     view = table.view(_version(messages, table))
-    own: Any = {key: value for key, value in options.items() if key != "version"}
+    own: Any = {key: value for key, value in options.items() if key not in _OWN}
     plain = Question.of(messages, view.matcher, own)
     known = {field.name: getattr(plain, field.name) for field in fields(plain)}
     kept = Kept(view.rows(), view.aside())
@@ -117,15 +122,23 @@ class LiveQuestion(Question):
     ids: IdKind = "string"  # of a table that had none yet, they are strings
     name: str | None = None  # of the column with the version
 
+    def plan(self) -> Plan:
+        return Plan("matcher", "subscriptions may change while the stream runs")
+
     def deliveries(self, column: str) -> DataFrame:
         for name in (column, "subscriber"):
+            self.check_free(name)
+        carried = () if self.details is None else self.details.carry
+        for name in carried:
             self.check_free(name)
         matched = self._answered(_PAIR, "ids", subscribers=True)
         kept = matched.where(matching._worth_keeping(matched, F.size(_PAIR) > 0))
         rows = kept.select("*", F.explode_outer(_PAIR).alias(_INNER))
-        pair = F.col(_INNER)
-        named = rows.select("*", pair.id.alias(column), pair.subscriber.alias("subscriber"))
-        return named.drop(_PAIR, _INNER)
+        more = ("subscriber", *carried)
+        both = zip((column, *more), ("id", *more), strict=True)
+        return rows.select(
+            "*", *(F.col(f"{_INNER}.{quoted(field)}").alias(name) for name, field in both)
+        ).drop(_PAIR, _INNER)
 
     def answered(self, column: str, wanted: Wanted) -> DataFrame:
         return self._answered(column, wanted)
@@ -148,8 +161,10 @@ class LiveQuestion(Question):
         names = self.matcher.schema or dict.fromkeys(_names(self.messages.schema))
         found = {name: argument(self.messages, name, self.matcher.schema) for name in names}
         columns = {name: column for name, column in found.items() if column is not None}
+        columns |= self._times()
         work = LiveWork(self._following(), tuple(columns), wanted, self.report)
         work.lookups, work.tally = self.subscriptions.lookups, self.tally
+        work.details = self._shipped_details()
         work.versioned, work.subscribers = self.name is not None, subscribers
         given = list(columns.values()) or [F.lit(0)]
         result: Column = matching._function(work, self._answer(wanted, subscribers), len(given))(
@@ -165,10 +180,14 @@ class LiveQuestion(Question):
     def _answer(self, wanted: Wanted, subscribers: bool) -> spark.DataType:
         """The type of what the worker hands back: the result, in one struct or two."""
         id = spark.LongType() if self.ids == "int" else spark.StringType()
-        pair = spark.StructType().add("id", id).add("subscriber", spark.StringType())
         answer: spark.DataType = spark.LongType()
-        if wanted == "ids":
-            answer = spark.ArrayType(pair if subscribers else id)
+        if wanted != "count":
+            one = self._one(id)
+            if subscribers:
+                fields = one.fields[1:] if isinstance(one, spark.StructType) else []
+                pair = spark.StructType().add("id", id).add("subscriber", spark.StringType())
+                one = spark.StructType([*pair.fields, *fields])
+            answer = one if wanted == "first" else spark.ArrayType(one)
         if self.report:
             answer = spark.StructType().add("result", answer).add("error", spark.StringType())
         if self.name is not None:
@@ -202,6 +221,6 @@ class LiveWork(Work):
         version = pa.array(np.full(len(result), matcher.version, np.int64))
         return pa.StructArray.from_arrays([result, version], ["result", "version"]), ids
 
-    def _named(self, matcher: Any, matches: Matches) -> Matches:
-        named: Matches = matcher.with_subscribers(matches) if self.subscribers else matches
-        return named
+    def _named(self, matcher: Any, matches: Matches, details: Details | None) -> Matches:
+        named = Work._named(self, matcher, matches, details)
+        return matcher.with_subscribers(named) if self.subscribers else named

@@ -13,6 +13,7 @@ from tamis.spark.charts import area, bars, short
 _LONGEST = 400  # letters of a selector or a reason that are shown
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _STEPS = (1, 2, 5)
+_FINE = 1_000  # matches up to which these are the steps
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --soft: #5d6878; --paper: #fbfaf7; --card: #fff;
@@ -44,6 +45,7 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .75rem .35rem 0;
 th { color: var(--soft); font-weight: 500; border-top: 0; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.wide { width: 45%; } td.number + td.wide { width: 65%; }
+td:first-child + td.wide:last-child { width: 75%; }
 .tall td:first-child { min-width: 9rem; }
 code { font: .85rem/1.45 ui-monospace, monospace; white-space: pre-wrap; }
 bdi { unicode-bidi: isolate; }
@@ -66,6 +68,9 @@ class Facts:
     step: float
     counts: Sequence[int] | None
     never: int
+    silent: Sequence[tuple[str, str]]  # some of those that never matched: id, selector
+    costly: Sequence[tuple[str, str, int]]  # asked of every message: id, selector, predicates
+    costly_in_all: int
     top: Sequence[tuple[str, str, int]]  # id, selector, matches
     refused: Sequence[tuple[str, str, str]]  # id, selector, reason
     refused_in_all: int
@@ -75,15 +80,22 @@ class Facts:
 def page(facts: Facts) -> str:
     body = "\n".join(
         [
-            f"<h1>{_text(facts.title)}</h1>",
-            f'<p class="soft">{_text(facts.when)}</p>',
-            _figures(facts.figures),
+            f"<h1>{shown(facts.title)}</h1>",
+            f'<p class="soft">{shown(facts.when)}</p>',
+            figure_cards(facts.figures),
             f'<div class="charts">{_pace(facts)}{_spread(facts)}</div>',
             _top(facts),
+            _silent(facts),
+            _costly(facts),
             _problems(facts),
-            _section("The run", _table((), ((n, v) for n, v in facts.settings))),
+            section("The run", table((), ((n, v) for n, v in facts.settings))),
         ]
     )
+    return document(facts.title, body)
+
+
+def document(title: str, body: str) -> str:
+    """A page that needs nothing else."""
     # Whatever a selector says, this page loads nothing and runs nothing.
     return f"""<!doctype html>
 <html lang="en">
@@ -91,7 +103,7 @@ def page(facts: Facts) -> str:
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(facts.title)}</title>
+<title>{escape(title)}</title>
 <style>{_STYLE}</style>
 </head>
 <body><main>
@@ -102,21 +114,27 @@ def page(facts: Facts) -> str:
 
 
 def spread(counts: Iterable[int], never: int) -> list[tuple[str, int]]:
-    """How many subscriptions matched 0, 1, 2 to 4, 5 to 9, 10 to 19, ... messages."""
+    """How many subscriptions matched 0, 1, 2 to 4, 5 to 9, 10 to 19, ... messages.
+
+    Where one matched 1,000 or more: 0, 1 to 9, 10 to 99, ...
+    """
     found = list(counts)
+    most = max(found, default=0)
+    # So many bars that their labels have room: only 1, 10, 100, ... where there are more.
+    steps = _STEPS if most < _FINE else (1,)
     edges = [1]
-    while edges[-1] <= max(found, default=0):
-        size = 10 ** (len(edges) // 3)
-        edges.append(_STEPS[len(edges) % 3] * size)
+    while edges[-1] <= most:
+        size = 10 ** (len(edges) // len(steps))
+        edges.append(steps[len(edges) % len(steps)] * size)
     named = [("0", never)]
     for low, high in pairwise(edges):
         named.append((short(low), sum(low <= count < high for count in found)))
     return named
 
 
-def _figures(figures: Sequence[tuple[str, str]]) -> str:
+def figure_cards(figures: Sequence[tuple[str, str]]) -> str:
     cards = (
-        f'<div><b>{_text(value)}</b><span class="soft">{_text(name)}</span></div>'
+        f'<div><b>{shown(value)}</b><span class="soft">{shown(name)}</span></div>'
         for name, value in figures
     )
     return f'<div class="figures">{"".join(cards)}</div>'
@@ -124,34 +142,60 @@ def _figures(figures: Sequence[tuple[str, str]]) -> str:
 
 def _pace(facts: Facts) -> str:
     if not facts.pace:
-        return _section("Rows per second", '<p class="soft">No row was matched.</p>')
+        return section("Rows per second", '<p class="soft">No row was matched.</p>')
     drawn = area(facts.pace, facts.step, "rows per second over time", "seconds")
-    return _section("Rows per second", drawn)
+    return section("Rows per second", drawn)
 
 
 def _spread(facts: Facts) -> str:
     title = "Matches per subscription"
     if facts.counts is None:
         told = "Not counted: only the results match and deliveries know which subscription it was."
-        return _section(title, f'<p class="soft">{told}</p>')
+        return section(title, f'<p class="soft">{told}</p>')
     drawn = bars(
         spread(facts.counts, facts.never), title, "matches: so many, or more up to the next bar"
     )
-    return _section(title, drawn)
+    return section(title, drawn)
 
 
 def _top(facts: Facts) -> str:
     if facts.counts is None:
         return ""
     rows = ((id, f"{count:,}", selector) for id, selector, count in facts.top)
-    never = f'<p class="soft">{facts.never:,} subscriptions never matched.</p>'
     heads = ("subscription", "matches", "selector")
-    return _section("Top subscriptions", _table(heads, rows) + never)
+    return section("Top subscriptions", table(heads, rows))
+
+
+def _silent(facts: Facts) -> str:
+    if facts.counts is None:
+        return ""
+    some = _some(facts.silent, facts.never)
+    told = f'<p class="soft">{facts.never:,} subscriptions never matched{some}.</p>'
+    listed = table(("subscription", "selector"), facts.silent) if facts.silent else ""
+    return section("Never matched", told + listed)
+
+
+def _costly(facts: Facts) -> str:
+    if not facts.costly_in_all:
+        return ""
+    some = _some(facts.costly, facts.costly_in_all)
+    told = (
+        f'<p class="soft">{facts.costly_in_all:,} subscriptions{some}. No value or range that '
+        "they ask for tells which messages are worth asking: each takes time for each message.</p>"
+    )
+    rows = ((id, f"{count:,}", selector) for id, selector, count in facts.costly)
+    return section(
+        "Asked of every message", told + table(("subscription", "predicates", "selector"), rows)
+    )
+
+
+def _some(shown: Sequence[object], all: int) -> str:
+    return f", of which {len(shown):,} are shown" if len(shown) < all else ""
 
 
 def _problems(facts: Facts) -> str:
     if not facts.refused_in_all and not facts.bad_rows:
-        return _section("Problems", '<p class="soft">None.</p>')
+        return section("Problems", '<p class="soft">None.</p>')
     told = ""
     if facts.bad_rows:
         told += f'<p class="bad">{facts.bad_rows:,} bad rows: see the column _error.</p>'
@@ -159,37 +203,37 @@ def _problems(facts: Facts) -> str:
         rest = facts.refused_in_all - len(facts.refused)
         more = f", of which {len(facts.refused):,} are shown" if rest else ""
         told += f'<p class="bad">{facts.refused_in_all:,} bad selectors{more}:</p>'
-        told += _table(("subscription", "reason", "selector"), _reordered(facts.refused))
-    return _section("Problems", told)
+        told += table(("subscription", "reason", "selector"), _reordered(facts.refused))
+    return section("Problems", told)
 
 
 def _reordered(refused: Iterable[tuple[str, str, str]]) -> Iterable[tuple[str, str, str]]:
     return ((id, reason, selector) for id, selector, reason in refused)
 
 
-def _section(title: str, inside: str) -> str:
-    return f"<section><h2>{_text(title)}</h2>{inside}</section>"
+def section(title: str, inside: str) -> str:
+    return f"<section><h2>{shown(title)}</h2>{inside}</section>"
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    numbers = {i for i, head in enumerate(heads) if head == "matches"}
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    numbers = {i for i, head in enumerate(heads) if head in ("matches", "predicates")}
     body = "".join(f"<tr>{''.join(_cells(row, heads, numbers))}</tr>" for row in rows)
     if not heads:
         return f"<table><tbody>{body}</tbody></table>"
     kinds = (' class="number"' if i in numbers else "" for i in range(len(heads)))
-    head = "".join(f"<th{kind}>{_text(h)}</th>" for kind, h in zip(kinds, heads, strict=True))
+    head = "".join(f"<th{kind}>{shown(h)}</th>" for kind, h in zip(kinds, heads, strict=True))
     return f'<table class="tall"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 def _cells(row: Sequence[str], heads: Sequence[str], numbers: set[int]) -> Iterable[str]:
     for i, value in enumerate(row):
         code = i < len(heads) and heads[i] in ("selector", "reason")
-        shown = f"<code>{_text(value)}</code>" if code else _text(value)
+        cell = f"<code>{shown(value)}</code>" if code else shown(value)
         kind = ' class="number"' if i in numbers else ' class="wide"' if code else ""
-        yield f"<td{kind}>{shown}</td>"
+        yield f"<td{kind}>{cell}</td>"
 
 
-def _text(value: str) -> str:
+def shown(value: str) -> str:
     """Text as text: no tag, no control sign, and no sign that turns the direction around it."""
     cut = value if len(value) <= _LONGEST else value[: _LONGEST - 1] + "…"
     return f"<bdi>{escape(_CONTROL.sub('�', cut))}</bdi>"

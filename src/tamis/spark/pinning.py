@@ -17,12 +17,12 @@ from pyspark import TaskContext
 
 from tamis.engine import Matches
 from tamis.engine.layout import I8
-from tamis.engine.table import Subscriptions
-from tamis.engine.table.changes import IdKind
-from tamis.engine.table.following import Follower, View
 from tamis.errors import InputError
 from tamis.logic import Lookups, Semantics
 from tamis.schema import Schema
+from tamis.table import Subscriptions
+from tamis.table.changes import IdKind
+from tamis.table.following import Follower, View
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 _KEPT = 4  # tables that a worker follows at once
@@ -107,7 +107,12 @@ class Pinned:
         return self._view.matcher.count_batch(batch)
 
     def with_subscribers(self, matches: Matches) -> Matches:
-        """The same, with pairs of an id and its subscriber in place of ids."""
-        columns = [matches.names, self._view.subscribers.array()]
-        pairs = pa.StructArray.from_arrays(columns, ["id", "subscriber"])
-        return Matches(matches.offsets, matches.slots, pairs)
+        """The same, with structs of an id, its subscriber and what it carries in place of ids."""
+        names, fields = matches.names, dict[str, pa.Array]()
+        if pa.types.is_struct(names.type):
+            carried = (field.name for field in names.type)
+            fields = dict(zip(carried, names.flatten(), strict=True))
+            names = fields.pop("id")
+        columns = {"id": names, "subscriber": self._view.subscribers.array(), **fields}
+        structs = pa.StructArray.from_arrays(list(columns.values()), list(columns))
+        return Matches(matches.offsets, matches.slots, structs)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tamis.language import canonical
 from tamis.spark.live import LiveQuestion
 from tamis.spark.page import Facts, spread
+from tamis.spark.rule_counts import costly, rules, versions
 from tamis.spark.running import Running
 from tamis.spark.tally import TICKS
 
@@ -27,7 +28,8 @@ def figures(running: Running, refused: int) -> list[tuple[str, str]]:
         ("matched rows", f"{totals.matched:,}"),
         ("matches", f"{totals.matches:,}"),
         ("seconds", f"{seconds:,.1f}"),
-        ("rows/s", f"{totals.rows / seconds if seconds else 0:,.0f}"),
+        ("compile time", f"{running.compiled:,.1f} s"),
+        ("rows/s", f"{running.rate:,.0f}"),
         ("bad selectors", f"{refused:,}"),
         ("bad rows", f"{totals.bad:,}"),
     ]
@@ -54,6 +56,18 @@ def never(running: Running) -> int:
     return max(0, running.subscriptions - (0 if counts is None else counts.num_rows))
 
 
+def silent(running: Running) -> list[tuple[str, str]]:
+    """Some of the subscriptions that matched nothing: id and selector."""
+    if running.job.result not in ("match", "deliveries") or not running.job.named:
+        return []
+    table = rules(running)
+    none = table.filter(pc.equal(table["matches"], 0)).slice(0, _TOP)
+    return [
+        (str(id), text)
+        for id, text in zip(none["id"].to_pylist(), none["selector"].to_pylist(), strict=True)
+    ]
+
+
 def histogram(running: Running) -> list[tuple[str, int]] | None:
     """How many subscriptions have how many matches; None where that was not counted."""
     counts = _counts(running)
@@ -68,7 +82,7 @@ def facts(running: Running, settings: Sequence[tuple[str, str]], refused: list[A
         title=f"tamis run: {running.job.result}",
         when=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         figures=figures(running, len(refused)),
-        settings=settings,
+        settings=[*settings, *versions(running)],
         # Clocks of other hosts may be behind.
         pace=[
             (max(0.0, at / TICKS - first), rows / step) for at, rows in sorted(totals.pace.items())
@@ -76,6 +90,9 @@ def facts(running: Running, settings: Sequence[tuple[str, str]], refused: list[A
         step=step,
         counts=_counts(running),
         never=never(running),
+        silent=silent(running),
+        costly=[(str(id), text, n) for id, text, n in costly(running)[:_TOP]],
+        costly_in_all=len(costly(running)),
         top=top(running),
         refused=[
             (str(bad["id"]), str(bad["selector"]), bad["reason"]) for bad in refused[:_REFUSED]

@@ -89,6 +89,8 @@ class Running:
     totals: Totals = field(default_factory=Totals)
     started: float = 0.0  # by the clock of the wall
     seconds: float = 0.0
+    busy: float = 0.0  # seconds in which micro-batches were done; a stream also waits
+    compiled: float = 0.0  # seconds for reading and compiling the subscriptions
     batches: int = 0
 
     @classmethod
@@ -101,9 +103,18 @@ class Running:
     def _prepared(cls, job: Job, spark: SparkSession) -> Running:
         tally = Tally(spark, named=job.named)
         messages = job.messages.messages(spark, stream=job.stream is not None)
+        start = time.perf_counter()
         subscriptions = job.subscriptions.subscriptions(spark)
         question = Question.of(messages, subscriptions, job.options)
-        return cls(job, spark, replace(question, tally=tally), tally)
+        made = cls(job, spark, replace(question, tally=tally), tally)
+        made.compiled = time.perf_counter() - start
+        return made
+
+    @property
+    def rate(self) -> float:
+        """Rows per second, without the time in which there was nothing to do."""
+        seconds = self.seconds if self.job.stream is None else self.busy
+        return self.totals.rows / seconds if seconds else 0.0
 
     @property
     def subscriptions(self) -> int:
@@ -163,20 +174,22 @@ class _Batch:
     def _look(self, tell: Tell) -> None:
         while not self.work.done.wait(_LOOK):
             parts = self.running.tally.parts()
-            tasks, of_tasks = self._tasks()
+            tasks, of_tasks = tasks_of(self.running.spark, self.work.group)
             rows, matches = sum(p.rows for p in parts), sum(p.matches for p in parts)
             tell(Progress(rows, matches, self.rows, tasks, of_tasks))
 
-    def _tasks(self) -> tuple[int, int]:
-        tracker = self.running.spark.sparkContext.statusTracker()
-        found = Counter[str]()
-        for number in tracker.getJobIdsForGroup(self.work.group):
-            job = tracker.getJobInfo(number)
-            for stage in [] if job is None else job.stageIds:
-                if (info := tracker.getStageInfo(stage)) is not None:
-                    found["all"] += info.numTasks
-                    found["done"] += info.numCompletedTasks
-        return found["done"], found["all"]
+
+def tasks_of(spark: SparkSession, group: str) -> tuple[int, int]:
+    """How many tasks of a group of jobs are done, and how many there are so far."""
+    tracker = spark.sparkContext.statusTracker()
+    found = Counter[str]()
+    for number in tracker.getJobIdsForGroup(group):
+        job = tracker.getJobInfo(number)
+        for stage in [] if job is None else job.stageIds:
+            if (info := tracker.getStageInfo(stage)) is not None:
+                found["all"] += info.numTasks
+                found["done"] += info.numCompletedTasks
+    return found["done"], found["all"]
 
 
 class _Stream:
@@ -219,11 +232,14 @@ class _Stream:
             self.done.set()
 
     def _fold(self) -> None:
-        done = [p.batchId for p in self.query.recentProgress if "addBatch" in p.durationMs]
+        done = {
+            p.batchId: p.durationMs for p in self.query.recentProgress if "addBatch" in p.durationMs
+        }
         news = [batch for batch in done if batch > self.seen]
         if not news:
             return
         self.seen = max(news)
+        self.running.busy += sum(done[n].get("triggerExecution", 0) for n in news) / 1000
         self.running.totals.add(self.running.tally.parts(news))
         self.running.tally.forget(range(self.seen + 1))
         self.running.batches += len(news)

@@ -67,6 +67,8 @@ def _tuned(cores: int, memory: str) -> dict[str, str]:
         # A timestamp literal without a zone is in UTC for Tamis; so it is for Spark SQL too.
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # PySpark notes the Python stack with every Column; plans of many Columns cost twice so.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Workers are forks of a daemon that has loaded Tamis: they start at once and share it.
         "spark.python.daemon.module": "tamis.spark.daemon",
         # The engine sorts a batch into blocks that are alike: larger batches have more of them.

@@ -1,6 +1,6 @@
 """Subscription sets larger than a worker should hold: in shards, to which messages are sent.
 
-Subscriptions that wait for values of one attribute (see `tamis.engine.routing`) are put into
+Subscriptions that wait for values of one attribute (see `tamis.engine.sharding`) are put into
 shards by the buckets of those values, all others into the rest. A message crosses one exchange
 to a task of its value's shard, and there meets that shard and the rest. The task that gets a
 message matters for memory alone: whatever a batch holds, each row meets its own shard.
@@ -18,7 +18,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.engine import Id, Matcher
-from tamis.engine.routing import BEYOND, EXACT, Reader, Routes, Split, bucket, subscriptions_of
+from tamis.engine.sharding.routing import (
+    BEYOND,
+    EXACT,
+    Reader,
+    Routes,
+    Split,
+    bucket,
+)
 from tamis.errors import InputError
 from tamis.schema import Schema, Type
 from tamis.spark.shards import Shard, Shards, ship_shard
@@ -89,7 +96,7 @@ class Address:
 
 
 def buckets(column: Column, kind: Type) -> Column:
-    """`tamis.engine.routing.bucket` of each value; NULL where there is none."""
+    """`tamis.engine.sharding.routing.bucket` of each value; NULL where there is none."""
     if kind is Type.STRING:
         return F.crc32(column.cast("binary"))
     if kind is Type.BOOL:
@@ -129,7 +136,8 @@ def shard_matcher(messages: DataFrame, matcher: Matcher, policy: Policy) -> Shar
     wanted = policy.wanted(len(matcher))
     if wanted <= 1 or not len(matcher):
         return None
-    ids, texts = subscriptions_of(matcher)
+    pairs = matcher.items()
+    ids, texts = [id for id, _ in pairs], [text for _, text in pairs]
     routes = Routes(_reader(messages, matcher))
     routes.add_many(zip(ids, texts, strict=True))
 

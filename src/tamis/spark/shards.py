@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tamis.engine import Matcher, Matches
-from tamis.engine.united import Part, United
+from tamis.engine.sharding.united import Part, United
 from tamis.logic import Lookups, Semantics
 from tamis.messages.table import take
 from tamis.schema import Schema

@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tamis.engine import Matcher
-from tamis.engine.snapshot import load, save
+from tamis.engine.snapshot.store import load, save
 from tamis.errors import SnapshotError
 from tamis.logic import Lookups
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql import types as spark
 
 from tamis.errors import InputError
-from tamis.schema import Schema, Type
+from tamis.schema import Attribute, Schema, Shape, Type
 
 _WHOLE_DIGITS = 18  # every decimal of so many digits and no fraction is a 64-bit integer
 _TYPES: tuple[tuple[tuple[type[spark.DataType], ...], Type], ...] = (
@@ -28,6 +28,17 @@ def type_of(found: spark.DataType) -> Type | None:
     return next((kind for types, kind in _TYPES if isinstance(found, types)), None)
 
 
+def attribute_of(found: spark.DataType) -> Attribute | None:
+    """The attribute (without a name) that a column is; None for one that nobody can read."""
+    shape, inner = Shape.SCALAR, found
+    if isinstance(found, spark.ArrayType):
+        shape, inner = Shape.LIST, found.elementType
+    elif isinstance(found, spark.MapType) and isinstance(found.keyType, spark.StringType):
+        shape, inner = Shape.MAP, found.valueType
+    kind = type_of(inner)
+    return None if kind is None else Attribute("", kind, None, shape)
+
+
 def _whole(found: spark.DataType) -> bool:
     return (
         isinstance(found, spark.DecimalType)
@@ -42,44 +53,72 @@ def schema_of(messages: DataFrame) -> Schema:
     As in any message, an exact name wins over a nested one, and a dot inside the name of a
     struct or of its field is not nesting.
     """
-    types: dict[str, object] = {}
-    for field in messages.schema:
-        if (kind := type_of(field.dataType)) is not None:
-            types.setdefault(field.name, kind)
-    exact = set(messages.schema.names)
-    for name, kind in _nested(messages.schema, ""):
-        if name not in exact:
-            types.setdefault(name, kind)
-    return Schema.of(types)
+    types: dict[str, Attribute] = {}
+    unread: dict[str, str] = {}
+    exact = [(field.name, field.dataType) for field in messages.schema]
+    names = set(messages.schema.names)
+    nested = [(n, given) for n, given in _nested(messages.schema, "") if n not in names]
+    for name, given in (*exact, *nested):
+        if (found := attribute_of(given)) is not None:
+            types.setdefault(name, found)
+        else:
+            unread[name] = given.simpleString()
+    return Schema(Schema.of(types).attributes, unread)
 
 
-def _nested(struct: spark.StructType, prefix: str) -> Iterator[tuple[str, Type]]:
+def _nested(struct: spark.StructType, prefix: str) -> Iterator[tuple[str, spark.DataType]]:
     for field in struct:
         if "." in field.name:
             continue
-        if isinstance(field.dataType, spark.StructType):
-            yield from _nested(field.dataType, f"{prefix}{field.name}.")
-        elif prefix and (kind := type_of(field.dataType)) is not None:
-            yield prefix + field.name, kind
+        held = field.dataType
+        if isinstance(held, spark.StructType):
+            yield from _nested(held, f"{prefix}{field.name}.")
+        elif prefix:
+            yield prefix + field.name, held
+        if isinstance(held, spark.ArrayType) and isinstance(held.elementType, spark.StructType):
+            for inner in held.elementType:
+                if "." not in inner.name:
+                    yield f"{prefix}{field.name}.{inner.name}", spark.ArrayType(inner.dataType)
 
 
 def find(messages: DataFrame, name: str) -> tuple[Column, spark.DataType] | None:
     """The column of attribute `name` and its type; None where the frame has none."""
     found = _field(messages.schema, name)
+    _refuse_ambiguous(messages, messages.schema, name if found else name.split(".")[0])
     if found is not None:
-        return F.col(_quoted(name)), found
+        return F.col(quoted(name)), found
     inner: spark.DataType | None = messages.schema
     path = name.split(".")
+    listed = False
     for part in path:
+        if isinstance(inner, spark.ArrayType) and not listed:
+            listed, inner = True, inner.elementType
         inner = _field(inner, part) if isinstance(inner, spark.StructType) else None
-    return None if inner is None else (F.col(".".join(map(_quoted, path))), inner)
+    if inner is None:
+        return None
+    return F.col(".".join(map(quoted, path))), spark.ArrayType(inner) if listed else inner
+
+
+def _refuse_ambiguous(messages: DataFrame, struct: spark.StructType, name: str) -> None:
+    """Spark cannot tell columns of one name apart, nor, mostly, names that differ in case."""
+    if sum(field.name.lower() == name.lower() for field in struct) < 2:
+        return
+    exact = str(messages.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    same = [
+        f.name for f in struct if f.name == name or (not exact and f.name.lower() == name.lower())
+    ]
+    if len(same) > 1 and name in same:
+        raise InputError(
+            f"the messages have the columns {' and '.join(same)}, which Spark cannot tell apart: "
+            "rename or drop all but one"
+        )
 
 
 def _field(struct: spark.StructType, name: str) -> spark.DataType | None:
     return next((field.dataType for field in struct if field.name == name), None)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -92,15 +131,26 @@ def argument(messages: DataFrame, name: str, schema: Schema | None) -> Column | 
     if found is None:
         return None
     column, given = found
-    kind, wanted = type_of(given), None if schema is None else schema[name].type
-    if wanted is not None and not fits(given, wanted):
+    own = None if schema is None else schema[name]
+    kind, wanted = type_of(given), None if own is None else own.type
+    if own is not None and not _fits_attribute(given, own):
         shown = given.simpleString()
-        raise InputError(f"column {name} is of type {shown}, the schema says {wanted.value}")
+        raise InputError(f"column {name} is of type {shown}, the schema says {own.kind}")
+    if (found_as := attribute_of(given)) is not None and found_as.shape is not Shape.SCALAR:
+        return column
     if kind is None:
         return F.when(column.isNotNull(), F.lit(b""))
     if isinstance(given, spark.DecimalType) and _whole(given) and wanted is not Type.DOUBLE:
         return column.cast("long")
     return column
+
+
+def _fits_attribute(given: spark.DataType, own: Attribute) -> bool:
+    if own.shape is Shape.SCALAR:
+        return fits(given, own.type)
+    found = attribute_of(given)
+    alike = found is not None and found.shape is own.shape and found.type.like(own.type)
+    return isinstance(given, spark.NullType) or alike
 
 
 def fits(given: spark.DataType, wanted: Type) -> bool:

@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tamis.engine import Matcher, Matches
+from tamis.engine import Details, Matcher, Matches
+from tamis.engine.encode.batch import from_table
+from tamis.engine.layout import I8
 from tamis.errors import MessageError
 from tamis.logic import Lookups
 from tamis.messages.columnar import typed
 from tamis.messages.table import record_batch, take
+from tamis.spark.details import opened as opened_details
 from tamis.spark.pinning import Following, Pinned
 from tamis.spark.shards import Sharded, Shards
 from tamis.spark.shipping import Shipment
@@ -22,7 +25,7 @@ from tamis.spark.tally import Tally
 
 Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
 Sieve: TypeAlias = Matcher | Sharded | Pinned
-Wanted = Literal["ids", "count"]
+Wanted = Literal["ids", "count", "first"]  # "first": of the ids, as one value
 Mask = npt.NDArray[np.bool_]
 
 _FIRST_ROWS = 1 << 10  # rows that are matched before anything is known about their matches
@@ -45,6 +48,7 @@ class Work:
     report: bool
     lookups: Lookups = field(default_factory=dict)
     tally: Tally | None = None
+    details: Shipment | None = None
 
     def __call__(self, batches: Iterator[Columns]) -> Iterator[pa.Array]:
         """For each row of the batches its result, in order; not always in as many batches."""
@@ -91,23 +95,29 @@ class Work:
         if bad:
             good[list(bad)] = False
             batch = take(batch, np.flatnonzero(good).tolist())
+        details = None if self.details is None else opened_details(self.details)
         if self.wanted == "count":
             counts = np.zeros(rows, np.int64)
-            counts[good] = matcher.count_batch(batch)
+            counts[good] = _counted(matcher, batch, details)
             if self.tally is not None:
                 self.tally.add(counts[good], len(bad), None)
             return self._reported(pa.array(counts, mask=~good), bad), rows
         matches = matcher.match_batch(batch)
         ids = int(matches.offsets[-1])
-        if ids > _MOST_IDS:
+        if details is not None:
+            matches = _picked(matcher, batch, matches, details)
+        if int(matches.offsets[-1]) > _MOST_IDS:
             return None, ids
         if self.tally is not None:
             self.tally.add(matches.counts, len(bad), matches)
-        return self._reported(lists(self._named(matcher, matches), good), bad), ids
+        shaped = firsts if self.wanted == "first" else lists
+        return self._reported(shaped(self._named(matcher, matches, details), good), bad), ids
 
-    def _named(self, matcher: Any, matches: Matches) -> Matches:
+    def _named(self, matcher: Any, matches: Matches, details: Details | None) -> Matches:
         """The matches with what is handed back in place of ids."""
-        return matches
+        if details is None:
+            return matches
+        return Matches(matches.offsets, matches.slots, details.aligned(matches.names).names)
 
     def _reported(self, result: pa.Array, bad: dict[int, str]) -> pa.Array:
         if not self.report:
@@ -148,6 +158,30 @@ def lists(matches: Matches, good: Mask) -> pa.ListArray:
     mask = None if good.all() else pa.array(~good)
     offsets = pa.array(np.cumsum(counts, dtype=np.int32))
     return pa.ListArray.from_arrays(offsets, matches.ids, mask=mask)
+
+
+def firsts(matches: Matches, good: Mask) -> pa.Array:
+    """The first match of each row; null where there is none."""
+    slots = np.zeros(len(good), np.int32)
+    found = np.zeros(len(good), bool)
+    found[good] = matches.counts > 0
+    slots[found] = matches.slots[matches.offsets[:-1][matches.counts > 0]]
+    return matches.names.take(pa.array(slots, mask=~found))
+
+
+def _picked(matcher: Sieve, batch: pa.RecordBatch, matches: Matches, details: Details) -> Matches:
+    names, semantics = () if details.valid_at is None else (details.valid_at,), matcher.semantics
+    # What else a message must define under total semantics has been checked.
+    rows = from_table(batch, names, "sql" if semantics == "total" else semantics, matcher.schema)
+    aligned = details.aligned(matches.names)
+    kept = aligned.pick(matches.offsets, matches.slots, details.times(rows))
+    return Matches(*kept, matches.names)
+
+
+def _counted(matcher: Sieve, batch: pa.RecordBatch, details: Details | None) -> I8:
+    if details is None:
+        return matcher.count_batch(batch)
+    return _picked(matcher, batch, matcher.match_batch(batch), details).counts
 
 
 def misfits(matcher: Sieve, batch: pa.RecordBatch) -> dict[int, str]:

@@ -1,0 +1,120 @@
+"""How many messages pass each arc and come into each space: counted while they flow.
+
+A message comes into a space by a path, and passes the last arc of that path. So the selects of
+all paths, asked of every message of a source, give all counts, whichever way the flow is run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+
+from tamis.flow.graph import Graph
+from tamis.flow.rewriting import Path, Plan, rewrite
+from tamis.flow.showing.picture import Counts
+from tamis.spark.flows.steps import Flowing
+from tamis.spark.flows.streams import TARGET, Layout
+from tamis.spark.types import quoted
+
+MOST = 100  # paths of a flow whose messages are counted
+_PATIENCE = 20.0  # seconds for counters of a batch that is done
+_WIDE = "tamis_wide"
+
+
+@dataclass(slots=True)
+class Counting:
+    """Puts counters into the frames of a flow, and adds up what Spark observes."""
+
+    graph: Graph
+    plan: Plan = field(init=False)
+    spaces: dict[str, int] = field(default_factory=dict)
+    arcs: dict[int, int] = field(default_factory=dict)
+    rejected: int = 0
+    rows: int = 0
+    _paths: dict[str, list[Path]] = field(default_factory=dict)
+    _batch: dict[str, Observation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.plan = rewrite(self.graph, self.graph.schemas)
+
+    @property
+    def counts(self) -> Counts | None:
+        """None where nothing was counted, or where there are too many paths."""
+        if not self._paths or len(self.plan.paths) > MOST:
+            return None
+        arcs = {arc.number: self.arcs.get(arc.number, 0) for arc in self.graph.arcs}
+        spaces = {name: self.spaces.get(name, 0) for name in self.graph.schemas}
+        return Counts(spaces, arcs)
+
+    # --- putting counters in -----------------------------------------------------
+
+    def source(self, space: str, flowing: Flowing) -> DataFrame:
+        """The messages of a source, with a counter for each of its paths."""
+        name = f"tamis_{len(self._paths)}"
+        own = [path for path in self.plan.paths if path.source == space]
+        own = own if len(self.plan.paths) <= MOST else []
+        self._paths[name] = own
+        shared, types = self.plan.shared.get(space, ()), self.plan.schema_of(space)
+        ready = flowing.with_terms(shared, types, inline=True) if own else flowing
+        ready = ready.looked_up([path.select for path in own])
+        asked = [ready.translation.condition(path.select) for path in own]
+        counters = [_count(condition).alias(f"p{i}") for i, condition in enumerate(asked)]
+        counted = self._observed(name, ready.frame, [_count(F.lit(True)).alias("rows"), *counters])
+        return counted.select(*(quoted(column) for column in flowing.schema))
+
+    def wide(self, frame: DataFrame, layout: Layout) -> DataFrame:
+        """The rows of a rewritten flow, with a counter for those that do not fit."""
+        rejected = [i for i, target in enumerate(layout.targets) if target.rejected]
+        if not rejected:
+            return frame
+        counter = _count(F.col(TARGET).isin(rejected)).alias("rejected")
+        return self._observed(_WIDE, frame, [counter])
+
+    def _observed(self, name: str, frame: DataFrame, counters: list[Column]) -> DataFrame:
+        if frame.isStreaming:
+            return frame.observe(name, *counters)
+        self._batch[name] = Observation(name)
+        return frame.observe(self._batch[name], *counters)
+
+    # --- adding up ---------------------------------------------------------------
+
+    def add(self, metrics: Mapping[str, Any]) -> None:
+        """What Spark observed in a micro-batch, or in a batch."""
+        for name, paths in self._paths.items():
+            row = metrics.get(name)
+            if row is None:
+                continue
+            self.rows += row["rows"] or 0
+            for i, path in enumerate(paths):
+                self._add(path, row[f"p{i}"] or 0)
+        if (row := metrics.get(_WIDE)) is not None:
+            self.rejected += row["rejected"] or 0
+
+    def add_batch(self) -> None:
+        """What the first action of a batch has observed."""
+        found: dict[str, Any] = {}
+
+        def take() -> None:
+            for name, observation in self._batch.items():
+                found[name] = observation.get
+
+        taking = threading.Thread(target=take, daemon=True)  # it would wait for ever
+        taking.start()
+        taking.join(_PATIENCE)
+        self._batch.clear()
+        self.add(dict(found))
+
+    def _add(self, path: Path, count: int) -> None:
+        if path.arcs:
+            self.arcs[path.arcs[-1]] = self.arcs.get(path.arcs[-1], 0) + count
+        if not path.rejected:
+            self.spaces[path.target] = self.spaces.get(path.target, 0) + count
+
+
+def _count(condition: Column) -> Column:
+    return F.count(F.when(condition, F.lit(1)))

@@ -1,0 +1,255 @@
+"""A flow under way: written to its sinks, watched from outside, stopped without leaving halves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tamis.errors import InputError
+from tamis.spark.failures import told_simply
+from tamis.spark.flows.counting import Counting
+from tamis.spark.flows.flow_job import FlowJob
+from tamis.spark.flows.streams import Streams
+from tamis.spark.interrupts import Apart
+from tamis.spark.job import FILES, Sink
+from tamis.spark.running import Progress, Tell, tasks_of
+
+SPACE = "space"  # the column that tells spaces apart where they share a sink
+_LOOK = 0.25  # seconds between two looks
+
+
+@dataclass(slots=True)
+class FlowRunning:
+    """A flow that can be run once."""
+
+    job: FlowJob
+    spark: SparkSession
+    counting: Counting = field(init=False)
+    seconds: float = 0.0
+    batches: int = 0
+
+    def __post_init__(self) -> None:
+        self.counting = Counting(self.job.graph)
+
+    def run(self, tell: Tell = lambda progress: None) -> None:
+        """Do it all. An interrupt stops it, waits until it has stopped, and goes on up."""
+        start = time.perf_counter()
+        try:
+            with told_simply():
+                if self.job.stream is None:
+                    self._batch(tell)
+                else:
+                    _Watched(self, self._started()).run(tell)
+        finally:
+            self.seconds = time.perf_counter() - start
+
+    def explain(self) -> str:
+        """Spark's plan for the spaces that are read."""
+        streams = self.job.streams(self.spark)
+        shown = []
+        for space in self.job.spaces:
+            frame = self.job.answered(space, streams[space])
+            shown.append(f"{space}\n{frame._jdf.queryExecution().simpleString()}")
+        return "\n".join(shown)
+
+    # --- batches ---------------------------------------------------------------
+
+    def _batch(self, tell: Tell) -> None:
+        work = Apart(self.spark, self._write_all)
+        looking = threading.Thread(target=self._look, args=(work, tell), daemon=True)
+        looking.start()
+        try:
+            work.result()
+        finally:
+            looking.join(5)
+
+    def _look(self, work: Apart[None], tell: Tell) -> None:
+        while not work.done.wait(_LOOK):
+            done, of_all = tasks_of(self.spark, work.group)
+            tell(Progress(self.counting.rows, 0, tasks=done, of_tasks=of_all))
+
+    def _write_all(self) -> None:
+        streams = self.job.streams(self.spark, self.counting)
+        writes = self._writes(streams)
+        if len(writes) > 1 and streams.wide is not None:
+            kept = streams.wide.persist()
+            try:
+                self._write_each(self._writes(streams_on(streams, kept)))
+            finally:
+                kept.unpersist()
+        else:
+            self._write_each(writes)
+
+    def _write_each(self, writes: list[Callable[[], None]]) -> None:
+        """Counters come in with the first write; the others read what was kept."""
+        for number, write in enumerate(writes):
+            write()
+            if not number and self.job.counted:
+                self.counting.add_batch()
+
+    def _writes(self, streams: Streams) -> list[Callable[[], None]]:
+        job = self.job
+        found: list[Callable[[], None]] = []
+        for space, sink in job.sinks.items():
+            frame = job.answered(space, streams[space])
+            found.append(lambda sink=sink, frame=frame: sink.write(frame))  # type: ignore[misc]
+        others = [space for space in job.spaces if space not in job.sinks]
+        if job.together is not None and others:
+            together = tagged(job, streams, others)
+            found.append(lambda: _partitioned(job.together, together))
+        if (told := self._errors(streams)) is not None:
+            found.append(lambda: told[0].write(told[1]))
+        return found
+
+    def _errors(self, streams: Streams) -> tuple[Sink, DataFrame] | None:
+        """Where rows go that do not fit, and the rows; None where they are only counted."""
+        sink, rejected = self.job.errors, streams.rejected
+        if sink is None or sink.kind == "noop" or rejected is None:
+            return None
+        return sink, rejected
+
+    # --- streams ---------------------------------------------------------------
+
+    def _started(self) -> StreamingQuery:
+        streams = self.job.streams(self.spark, self.counting)
+        return Apart(self.spark, lambda: self._start(streams)).result()
+
+    def _start(self, streams: Streams) -> StreamingQuery:
+        job = self.job
+        assert job.stream is not None
+        every, checkpoint = job.stream.every, job.stream.checkpoint
+        others = [space for space in job.spaces if space not in job.sinks]
+        ends = len(job.sinks) + bool(others) + (self._errors(streams) is not None)
+        if ends == 1 and job.sinks:
+            ((space, sink),) = job.sinks.items()
+            return sink.start(job.answered(space, streams[space]), every, checkpoint)
+        if ends == 1 and job.together is not None:
+            together = tagged(job, streams, others)
+            return job.together.start(together, every, checkpoint, partition_by=SPACE)
+        if streams.wide is None:
+            raise InputError("a stream with several sinks runs rewritten, not arc by arc")
+        return _start_each(self, streams, every, checkpoint)
+
+    def write_batch(self, streams: Streams, batch: int) -> None:
+        """One micro-batch to several sinks. Run again, it leaves what one run leaves."""
+        job = self.job
+        for space, sink in job.sinks.items():
+            _write_once(sink, job.answered(space, streams[space]), batch)
+        others = [space for space in job.spaces if space not in job.sinks]
+        if job.together is not None:
+            for space in others:
+                place = f"{job.together.path}/{SPACE}={space}"
+                own = Sink(place, job.together.format, job.together.options)
+                _write_once(own, job.answered(space, streams[space]), batch)
+        if (told := self._errors(streams)) is not None:
+            _write_once(*told, batch)
+
+
+def streams_on(streams: Streams, wide: DataFrame) -> Streams:
+    """The same frames, made from another wide one."""
+    layout = streams.layout
+    assert layout is not None
+    frames = {t.space: layout.view(wide, t) for t in layout.targets if not t.rejected}
+    return Streams(streams.graph, frames, layout.rejected(wide), wide, layout)
+
+
+def tagged(job: FlowJob, streams: Streams, spaces: list[str]) -> DataFrame:
+    """The messages of several spaces in one frame: a column for each name, and the space."""
+    found: DataFrame | None = None
+    for space in spaces:
+        frame = job.answered(space, streams[space])
+        if SPACE in (name.lower() for name in frame.columns):
+            raise InputError(f"{space} has a column {SPACE} itself: give it a sink of its own")
+        frame = frame.withColumn(SPACE, F.lit(space))
+        found = frame if found is None else _joined(found, frame, space)
+    assert found is not None
+    return found
+
+
+def _joined(found: DataFrame, frame: DataFrame, space: str) -> DataFrame:
+    known = {f.name: f.dataType for f in found.schema}
+    for column in frame.schema:
+        if known.get(column.name, column.dataType) != column.dataType:
+            raise InputError(
+                f"{space} has a column {column.name} of another type than a space before: "
+                "give it a sink of its own"
+            )
+    return found.unionByName(frame, allowMissingColumns=True)
+
+
+def _partitioned(sink: Sink | None, frame: DataFrame) -> None:
+    assert sink is not None
+    writer = frame.write.options(**sink.all_options()).mode(sink.mode or "error")
+    writer.partitionBy(SPACE).format(sink.kind).save(sink.path)
+
+
+def _write_once(sink: Sink, frame: DataFrame, batch: int) -> None:
+    """Files go into a folder of the micro-batch, which a replay writes anew."""
+    if sink.kind in FILES:
+        own = Sink(f"{sink.path}/batch={batch}", sink.format, sink.options, "overwrite")
+        own.write(frame)
+    else:
+        Sink(sink.path, sink.format, sink.options, sink.mode or "append").write(frame)
+
+
+def _start_each(
+    running: FlowRunning, streams: Streams, every: float | None, checkpoint: str
+) -> StreamingQuery:
+    wide = streams.wide
+    assert wide is not None
+
+    def write(frame: DataFrame, batch: int) -> None:
+        kept = frame.persist()
+        try:
+            running.write_batch(streams_on(streams, kept), batch)
+        finally:
+            kept.unpersist()
+
+    writer = wide.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint)
+    if every is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{round(every * 1000)} milliseconds").start()
+
+
+class _Watched:
+    """A stream that is looked at while it runs; only micro-batches that are done count."""
+
+    def __init__(self, running: FlowRunning, query: StreamingQuery) -> None:
+        self.running, self.query, self.seen = running, query, -1
+        self.done = threading.Event()
+
+    def run(self, tell: Tell) -> None:
+        looking = threading.Thread(target=self._look, args=(tell,), daemon=True)
+        looking.start()
+        try:
+            self.done.wait()
+        except KeyboardInterrupt:
+            self.query.stop()
+            raise
+        finally:
+            self.done.set()
+            looking.join(5)
+            self._fold()
+        if (error := self.query.exception()) is not None:
+            raise error
+
+    def _look(self, tell: Tell) -> None:
+        try:
+            while not self.done.wait(_LOOK) and self.query.isActive:
+                self._fold()
+                tell(Progress(self.running.counting.rows, 0, batches=self.running.batches))
+        finally:
+            self.done.set()
+
+    def _fold(self) -> None:
+        for progress in self.query.recentProgress:
+            if progress.batchId > self.seen and "addBatch" in progress.durationMs:
+                self.seen = progress.batchId
+                self.running.batches += 1
+                self.running.counting.add(progress.observedMetrics)

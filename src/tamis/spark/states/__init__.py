@@ -1,0 +1,7 @@
+"""States on Spark: collapse in batches and streams, expansion exactly once."""
+
+from tamis.spark.states.batch import collapse_frame
+from tamis.spark.states.flows import StatefulFlow
+from tamis.spark.states.streaming import StateStream, read_states
+
+__all__ = ["StateStream", "StatefulFlow", "collapse_frame", "read_states"]
