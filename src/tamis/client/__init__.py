@@ -1,0 +1,7 @@
+"""Agents: publish and subscribe from Python, with asyncio or without."""
+
+from tamis.client.agent import Agent, Messages
+from tamis.client.async_agent import AsyncAgent
+from tamis.client.received import Received, Subscribed
+
+__all__ = ["Agent", "AsyncAgent", "Messages", "Received", "Subscribed"]

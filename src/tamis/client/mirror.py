@@ -1,0 +1,119 @@
+"""What a channel's subscribers ask for, as a table of subscriptions that Spark jobs can follow."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from tamis.client.rest import call
+from tamis.errors import InputError
+from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.typecodes import FORMS, named
+from tamis.schema import Schema, Type
+from tamis.table import Subscriptions
+
+SUBJECT = "_subject"  # the attribute by which a table knows the subject of a message
+_PAGE = 1_000
+
+
+class Mirror:
+    """Follows the subscriptions of a channel; `table` has them.
+
+    The table has the schema, semantics and dialect of the channel, and one attribute more:
+    `_subject`, as the Spark source of a channel has it. Subject filters become conditions on it.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        channel: str,
+        *,
+        server: str = "http://127.0.0.1:8216",
+        token: str = "",
+    ) -> None:
+        self.server, self.channel = server.rstrip("/"), channel
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        told = self._get("")
+        types = {name: FORMS[named(kind)].type for name, kind in told["attributes"].items()}
+        schema = Schema.of({**types, SUBJECT: Type.STRING}) if types else None
+        self._jms = told["dialect"] == "jms"
+        self.table = Subscriptions.create(
+            folder,
+            schema=schema,
+            semantics=told["semantics"],
+            dialect=told["dialect"],
+            ids="string",
+        )
+
+    def update(self) -> int:
+        """Look once; what is new, changed and gone becomes one version. Returns its number."""
+        wanted = {one["name"]: (self._selector(one), one["principal"]) for one in self._all()}
+        known = {str(id): self.table[id] for id in self.table}
+        with self.table.change() as change:
+            for id in known.keys() - wanted.keys():
+                change.remove(id)
+            for id, (selector, principal) in wanted.items():
+                if known.get(id) != (selector, principal):
+                    change.replace(id, selector, principal)
+        return self.table.version
+
+    def follow(
+        self,
+        every: float = 5.0,
+        *,
+        stop: threading.Event | None = None,
+        tell: Callable[[int], None] = lambda version: None,
+    ) -> None:
+        """Look every so many seconds, until `stop` is set; `tell` each new version."""
+        ended, last = stop or threading.Event(), -1
+        while True:
+            version = self.update()
+            if version != last:
+                tell(version)
+                last = version
+            if ended.wait(every):
+                return
+
+    def _all(self) -> Iterator[dict[str, Any]]:
+        after = ""
+        while True:
+            page = self._get(f"/subscriptions?{urlencode({'after': after, 'limit': _PAGE})}")
+            yield from page["subscriptions"]
+            if not page["more"]:
+                return
+            after = page["subscriptions"][-1]["name"]
+
+    def _selector(self, one: dict[str, Any]) -> str:
+        subjects, selector = one["subjects"], one["selector"]
+        if subjects == ">":
+            return str(selector)
+        filter = SubjectFilter.parse(subjects)
+        if filter.wild and self._jms:
+            raise InputError(
+                f"subscription {one['name']}: {subjects} has wildcards, which no selector of "
+                "dialect jms can ask for"
+            )
+        asked = f"{SUBJECT} = {_text(subjects)}"
+        if filter.wild:
+            asked = f"{SUBJECT} MATCHES {_text(_pattern(filter))}"
+        return f"({selector}) AND {asked}" if selector.strip() else asked
+
+    def _get(self, rest: str) -> Any:
+        path = f"/api/channels/{quote(self.channel, safe='')}{rest}"
+        return call(self.server, self._headers, "GET", path, None)
+
+
+def _pattern(filter: SubjectFilter) -> str:
+    """`quotes.*` as ^quotes[.][^.]+$; `>` stands for one field or more."""
+    fields = filter.fields[:-1] if filter.open else filter.fields
+    inner = "[.]".join("[^.]+" if field == "*" else re.escape(field) for field in fields)
+    more = "[.].+" if inner else ".+"
+    return f"^{inner}{more if filter.open else ''}$"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

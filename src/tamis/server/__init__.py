@@ -1,0 +1,1 @@
+"""The broker on sockets: HTTP, WebSocket, event streams, STOMP. `tamis serve` starts it."""

@@ -1,0 +1,268 @@
+"""The channel manager: creates, changes, lists and closes channels; trims their logs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from tamis.errors import ChannelError, RegistryError
+from tamis.pubsub.broker.intake import Admission
+from tamis.pubsub.broker.judge import Language
+from tamis.pubsub.broker.live_channel import LiveChannel
+from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
+from tamis.pubsub.channel_files import read_channels, write_toml
+from tamis.pubsub.typecodes import FORMS, named
+from tamis.registry import ChannelEntry
+from tamis.server.access import Caller
+from tamis.server.hub import Hub
+from tamis.server.snapshots import Snapshots
+
+_SAVE = 30.0  # seconds between two looks at what changed
+_TRIM = 5.0  # seconds between two looks at what may go
+
+
+class ChannelForm(msgspec.Struct, forbid_unknown_fields=True):
+    """A channel as JSON says it. Retention in minutes and bytes; null is without end."""
+
+    sentence: str = ""
+    attributes: dict[str, str] = {}
+    subjects: list[str] = []
+    semantics: str = "sql"
+    dialect: str = "tamis"
+    retention: int | None = None
+    retention_bytes: int = 0
+    file: str = ""  # the channel as TOML or in the form of table 13, instead of attributes
+
+
+@dataclass
+class Open:
+    """A channel that is open: its entry, its form, and its place in the broker."""
+
+    entry: ChannelEntry
+    channel: Channel
+    live: LiveChannel
+
+
+class Channels:
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+        self.by_name: dict[tuple[str, str], Open] = {}
+        self.snapshots = Snapshots(hub.directory / "matchers")
+
+    def load(self) -> None:
+        """All channels of the registry, with their subscriptions, as the broker starts."""
+        bounds = {p.name: p.selector for p in self.hub.registry.principals()}
+        for entry in self.hub.registry.channels():
+            self._open(entry, bounds)
+        self.hub.keep(self._trim())
+        self.hub.keep(self._save())
+        self.hub.last.append(self.save)
+
+    def _open(self, entry: ChannelEntry, bounds: dict[str, str]) -> Open:
+        (channel,) = read_channels(entry.form).values()
+        log, number = self.hub.log, entry.number
+        first, following = log.bounds(number)
+        last = log.read(number, following - 1, 1) if following > first else []
+        remembered = log.remembered(number)
+        live = self.hub.broker.open(
+            number,
+            Language(channel.schema, entry.semantics, entry.dialect),
+            following,
+            last[0].time if last else 0,
+            Admission(remembered.numbers, remembered.ids),
+            [(s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)],
+            self.snapshots.load(number),
+        )
+        self.hub.absences.load(live, entry.name)
+        found = Open(entry, channel, live)
+        self.by_name[entry.tenant, entry.name] = found
+        return found
+
+    # --- finding --------------------------------------------------------------------
+
+    def get(self, caller: Caller, name: str) -> Open:
+        """A channel that the caller may know of; else it looks as if there were none."""
+        found = self.by_name.get((caller.tenant, name))
+        if found is None or not caller.sees(name):
+            raise RegistryError(f"there is no channel {name}")
+        return found
+
+    def name_of(self, number: int) -> str:
+        return next(c.entry.name for c in self.by_name.values() if c.entry.number == number)
+
+    def visible(self, caller: Caller) -> list[Open]:
+        found = (c for (tenant, _), c in self.by_name.items() if tenant == caller.tenant)
+        return [c for c in found if caller.sees(c.entry.name)]
+
+    # --- changing -------------------------------------------------------------------
+
+    async def create(self, caller: Caller, name: str, form: ChannelForm) -> Open:
+        caller.require("manage", name)
+        if (caller.tenant, name) in self.by_name:
+            raise RegistryError(f"there is a channel {name} already")
+        number = await self.hub.in_registry(self.hub.registry.next_number)
+        channel = _channel(number, form)
+        entry = _entry(channel, caller.tenant, name, form)
+        await self.hub.in_registry(self.hub.registry.put_channel, entry)
+        return self._open(entry, {})
+
+    async def change(self, caller: Caller, name: str, form: ChannelForm) -> Open:
+        """Attributes and subjects may be added, never taken away; the rest as it is told."""
+        known = self.get(caller, name)
+        caller.require("manage", name)
+        told = _channel(known.entry.number, form)
+        if form.file:
+            _check_numbers(known.channel, told)
+        channel = _grown(known.channel, told, name)
+        if (form.semantics, form.dialect) != (known.entry.semantics, known.entry.dialect):
+            raise ChannelError(f"channel {name}: semantics and dialect stay what they are")
+        await self._replace(known, _entry(channel, caller.tenant, name, form), channel)
+        language = replace(known.live.language, schema=channel.schema)
+        known.live.language = known.live.judge.language = language
+        return known
+
+    async def add_subject(self, caller: Caller, known: Open, subject: str, mapping: str) -> None:
+        """One more subject (table 9); `mapping` numbers its fields, else they get free numbers."""
+        caller.require("manage", known.entry.name)
+        channel = known.channel.with_subject(subject, mapping)
+        entry = msgspec.structs.replace(known.entry, form=write_toml([channel]))
+        await self._replace(known, entry, channel)
+
+    async def _replace(self, known: Open, entry: ChannelEntry, channel: Channel) -> None:
+        await self.hub.in_registry(self.hub.registry.put_channel, entry)
+        known.entry, known.channel = entry, channel
+
+    async def close(self, caller: Caller, name: str) -> None:
+        """The channel goes with its messages and subscriptions."""
+        known = self.get(caller, name)
+        caller.require("manage", name)
+        number = known.entry.number
+        del self.by_name[caller.tenant, name]
+        self.hub.broker.close(number)
+        self.hub.pump()
+        self.snapshots.forget(number)
+        await self.hub.in_registry(self.hub.registry.remove_channel, number)
+        await self.hub.in_writer(self.hub.log.drop, number)
+
+    # --- snapshots ------------------------------------------------------------------
+
+    async def _save(self) -> None:
+        while True:
+            await asyncio.sleep(_SAVE)
+            await asyncio.to_thread(self.save)
+
+    def save(self) -> None:
+        """Keep the matchers that changed much, so that the next start need not build them."""
+        for known in list(self.by_name.values()):
+            self.snapshots.save(known.entry.number, known.live.judge)
+
+    # --- retention ------------------------------------------------------------------
+
+    async def _trim(self) -> None:
+        while True:
+            await asyncio.sleep(_TRIM)
+            for known in list(self.by_name.values()):
+                await self.trim(known)
+
+    async def trim(self, known: Open) -> None:
+        """Drop what is too old, or too much. Readers go on."""
+        hub, number = self.hub, known.entry.number
+        first, following = await hub.in_reader(hub.log.bounds, number)
+        before, retention = first, known.channel.properties.retention
+        if retention is not None:
+            oldest = int((time.time() - 60 * retention) * 1e6)
+            before = max(before, await hub.in_reader(hub.log.find, number, oldest))
+        if known.entry.retention_bytes:
+            size = await hub.in_reader(hub.log.size, number)
+            if size > known.entry.retention_bytes:
+                kept = (following - first) * known.entry.retention_bytes // size
+                before = max(before, following - kept)
+        await hub.absences.advance(known.live, before)
+        if before > first:
+            await hub.in_writer(hub.log.trim, number, before)
+
+
+def _entry(channel: Channel, tenant: str, name: str, form: ChannelForm) -> ChannelEntry:
+    try:
+        return msgspec.convert(
+            {
+                "number": channel.id,
+                "tenant": tenant,
+                "name": name,
+                "form": write_toml([channel]),
+                "sentence": form.sentence,
+                "semantics": form.semantics,
+                "dialect": form.dialect,
+                "retention_bytes": form.retention_bytes,
+            },
+            ChannelEntry,
+        )
+    except msgspec.ValidationError as error:
+        raise ChannelError(f"channel {name}: {error}") from None
+
+
+def _channel(number: int, form: ChannelForm) -> Channel:
+    """The channel that the form tells of. A broker keeps the messages of every channel."""
+    if not form.file:
+        channel = Channel(number, _attributes(form), properties=_properties(form))
+        for subject in form.subjects:
+            channel = channel.with_subject(subject)
+        return channel
+    if form.attributes or form.subjects or form.retention is not None:
+        raise ChannelError("a channel file stands instead of attributes, subjects and retention")
+    found = read_channels(form.file)
+    if len(found) != 1:
+        raise ChannelError(f"the file has {len(found)} channels: send one")
+    (channel,) = found.values()
+    return replace(channel, id=number, properties=replace(channel.properties, persistent=True))
+
+
+def _check_numbers(old: Channel, new: Channel) -> None:
+    """A file says which field has which number: those that are known stay."""
+    for field, number in new.numbers.items():
+        if old.numbers.get(field, number) != number:
+            raise ChannelError(f"field {field!r} has number {old.numbers[field]}: it stays so")
+
+
+def _grown(old: Channel, new: Channel, name: str) -> Channel:
+    """What is new beside what is old; ChannelError where something of the old would go."""
+    if new.attributes[: len(old.attributes)] != old.attributes:
+        raise ChannelError(f"channel {name}: attributes can be added, not changed or removed")
+    subjects = [s for s in new.subjects if s not in old.subjects]
+    grown = replace(old, attributes=new.attributes, properties=new.properties)
+    for subject in subjects:
+        fields = [f for f in subject.fields if f not in old.numbers]
+        numbers = {f: new.numbers[f] for f in fields if new.numbers[f] not in grown.fields}
+        grown = replace(grown, numbers={**grown.numbers, **numbers}).with_subject(str(subject))
+    return grown
+
+
+def _attributes(form: ChannelForm) -> tuple[ChannelAttribute, ...]:
+    return tuple(ChannelAttribute(name, named(kind)) for name, kind in form.attributes.items())
+
+
+def _properties(form: ChannelForm) -> Properties:
+    return Properties(True, form.retention)
+
+
+def shown(found: Open) -> dict[str, Any]:
+    """A channel as JSON tells it."""
+    channel, live = found.channel, found.live
+    return {
+        "name": found.entry.name,
+        "sentence": found.entry.sentence,
+        "attributes": {a.name: FORMS[a.type].toml for a in channel.attributes},
+        "subjects": [str(subject) for subject in channel.subjects],
+        "semantics": found.entry.semantics,
+        "dialect": found.entry.dialect,
+        "retention": channel.properties.retention,
+        "retention_bytes": found.entry.retention_bytes,
+        "next": live.next,
+        "subscriptions": len(live.subscriptions),
+        "published": live.published,
+        "deliveries": live.deliveries,
+    }

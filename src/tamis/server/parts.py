@@ -1,0 +1,85 @@
+"""The parts of a server that every protocol uses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tamis.pubsub.broker.judge import Judge, Language
+from tamis.pubsub.broker.machine import BrokerLimits
+from tamis.registry import AuditEntry
+from tamis.schema import Schema
+from tamis.server.access import Caller, Door
+from tamis.server.channels import Channels, Open
+from tamis.server.deliveries import Deliveries, MailServer
+from tamis.server.frames import Frames
+from tamis.server.history import History
+from tamis.server.hub import Hub
+from tamis.server.publishing import Publishing
+from tamis.server.spaces import Spaces
+from tamis.server.subscribing import Subscribing, Wish
+
+_PROVING = 1.0  # seconds that are spent on comparing a subscription with others
+
+
+@dataclass
+class Parts:
+    hub: Hub
+    door: Door
+    channels: Channels
+    publishing: Publishing
+    subscribing: Subscribing
+    frames: Frames
+    deliveries: Deliveries
+    spaces: Spaces
+    history: History
+
+    @classmethod
+    def at(
+        cls,
+        directory: Path,
+        *,
+        local: bool,
+        limits: BrokerLimits | None = None,
+        mail: MailServer | None = None,
+    ) -> Parts:
+        hub = Hub(directory, limits)
+        door = Door(hub.registry, local)
+        channels, subscribing = Channels(hub), Subscribing(hub)
+        return cls(hub, door, channels, Publishing(hub), subscribing, Frames(),
+                   Deliveries(hub, mail, channels.name_of),
+                   Spaces(channels, subscribing), History(hub))  # fmt: skip
+
+    def start(self) -> None:
+        self.hub.start()
+        self.channels.load()
+        self.deliveries.load()
+        self.spaces.load()
+        self.history.start()
+        self.hub.keep(asyncio.to_thread(_warm))
+
+    async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:
+        """In a thread, and not for ever: proofs can take long."""
+        work = asyncio.to_thread(self.subscribing.notes, caller, channel, wish, name)
+        try:
+            return await asyncio.wait_for(work, _PROVING)
+        except TimeoutError:
+            return []
+
+    def audit_soon(self, caller: Caller, action: str, target: str) -> None:
+        """The same for what happens often: its answer does not wait for another commit."""
+        self.hub.keep(self.audit(caller, action, target))
+
+    async def audit(self, caller: Caller, action: str, target: str) -> None:
+        entry = AuditEntry(int(time.time() * 1e6), caller.name, action, target)
+        await self.hub.in_registry(self.hub.registry.audit, entry)
+
+
+def _warm() -> None:
+    """Load the compiled kernels before the first message needs them."""
+    judge = Judge(Language(Schema(())))
+    judge.add(1, "a.*", "price < 10 AND symbol = 'x'")
+    for count in (1, 100):
+        judge.match([("a.b", {"price": 5.0, "symbol": "x"})] * count)

@@ -1,0 +1,129 @@
+"""Messages from outside: read, checked against rights and channel, and handed to the hub."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from tamis.errors import BusyError, ChannelError, MessageError
+from tamis.pubsub.broker.intake import Draft
+from tamis.pubsub.broker.judge import DECODE
+from tamis.pubsub.subject import Subject
+from tamis.server.access import Caller
+from tamis.server.channels import Open
+from tamis.server.hub import Answer, Hub, settle
+
+MAX_BODY = 1 << 20  # bytes of one message
+MAX_BATCH = 50_000  # messages of one request
+_SUBJECTS = 100_000  # subjects whose check is remembered
+
+
+class Message(msgspec.Struct, forbid_unknown_fields=True):
+    """A message as JSON says it. `sequence` or `id` make sure that it is stored once."""
+
+    attributes: msgspec.Raw
+    subject: str = ""
+    sequence: int = 0
+    id: str = ""
+
+
+_one = msgspec.json.Decoder(Message)
+_many = msgspec.json.Decoder(list[Message])
+
+
+def read_messages(data: bytes, lines: bool) -> list[Message]:
+    """One JSON object, an array of them, or one on each line."""
+    try:
+        if lines:
+            found = _one.decode_lines(data)
+        elif data.lstrip()[:1] == b"[":
+            found = _many.decode(data)
+        else:
+            found = [_one.decode(data)]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise MessageError(f"this is no message: {error}") from None
+    if len(found) > MAX_BATCH:
+        raise MessageError(f"{len(found):,} messages are too many at once: {MAX_BATCH:,} are not")
+    return found
+
+
+@dataclass
+class Publishing:
+    """Rights, schema and rates of everything that is published, whatever protocol brings it."""
+
+    hub: Hub
+    _allowed: set[tuple[str, int, str]] = field(default_factory=set)
+    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
+
+    def drafts(self, caller: Caller, channel: Open, messages: list[Message]) -> list[Draft]:
+        """All messages checked; an error names the first that is bad."""
+        found = []
+        for place, message in enumerate(messages):
+            try:
+                found.append(self._draft(caller, channel, message))
+            except (MessageError, ChannelError) as error:
+                if len(messages) == 1:
+                    raise
+                raise MessageError(f"message {place + 1}: {error}") from None
+        return found
+
+    def _draft(self, caller: Caller, channel: Open, message: Message) -> Draft:
+        subject = message.subject or channel.entry.name
+        self._check_subject(caller, channel, subject)
+        body = bytes(message.attributes)
+        if len(body) > MAX_BODY:
+            raise MessageError(f"{len(body):,} bytes are too many: a message has {MAX_BODY:,}")
+        try:
+            attributes = DECODE(body)
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+            raise MessageError(f"the attributes are no JSON object: {error}") from None
+        if message.sequence < 0 or message.sequence >= 2**63 or len(message.id) > 200:
+            raise MessageError("a sequence is 0 to 2^63 - 1, an id has up to 200 characters")
+        channel.live.language.checked(attributes)
+        return Draft(subject, body, message.sequence, message.id)
+
+    def _check_subject(self, caller: Caller, channel: Open, subject: str) -> None:
+        key = caller.name, channel.entry.number, subject
+        if key in self._allowed and caller.rights is None:
+            return
+        parsed = Subject.parse(subject)
+        caller.require("publish", channel.entry.name, parsed)
+        if channel.channel.subjects and parsed not in channel.channel.subjects:
+            raise ChannelError(
+                f"channel {channel.entry.name} has no subject {subject}: add it to the channel"
+            )
+        if len(self._allowed) < _SUBJECTS:
+            self._allowed.add(key)
+
+    def admit(
+        self, caller: Caller, channel: Open, publisher: str, messages: list[Message], answer: Answer
+    ) -> None:
+        """Answers with sequences once everything is in the log; 0 for what was there already."""
+        drafts = self.drafts(caller, channel, messages)
+        self._take(caller, len(drafts))
+        name = f"{caller.tenant}/{caller.name}/{publisher}"
+        self.hub.publish(channel.entry.number, name, drafts, answer)
+
+    def publish(
+        self, caller: Caller, channel: Open, publisher: str, messages: list[Message]
+    ) -> asyncio.Future[list[int]]:
+        """The same, to be awaited."""
+        future: asyncio.Future[list[int]] = self.hub.loop.create_future()
+        self.admit(caller, channel, publisher, messages, partial(settle, future))
+        return future
+
+    def _take(self, caller: Caller, count: int) -> None:
+        """A token bucket: a second's worth may come at once."""
+        if not caller.rate:
+            return
+        now = time.monotonic()
+        left, then = self._buckets.get(caller.name, (caller.rate, now))
+        left = min(caller.rate, left + (now - then) * caller.rate)
+        if left < min(count, caller.rate):
+            self._buckets[caller.name] = left, now
+            raise BusyError(f"{caller.name} may publish {caller.rate:g} messages a second")
+        self._buckets[caller.name] = left - count, now

@@ -1,0 +1,206 @@
+"""Start, run and stop a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import ipaddress
+import logging
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from tamis.errors import InputError
+from tamis.server.deliveries import MailServer
+from tamis.server.listening import Listener
+from tamis.server.packets_server import PacketsServer
+from tamis.server.parts import Parts
+from tamis.server.stomp_server import StompServer
+from tamis.server.web.http import application
+from tamis.server.web.raw_socket import RawSocket
+
+LOG = logging.getLogger("tamis.server")
+DEFAULT_PORT = 8216
+MAX_FRAME = 16 << 20  # bytes of one WebSocket message
+_SWITCH = 0.0005  # seconds after which the event loop lets the thread of the disk go on
+_GARBAGE = 50_000, 20, 50  # messages make garbage without cycles: look for cycles less often
+_GRACE = 5  # seconds that streams get to end
+
+
+@dataclass(frozen=True)
+class Address:
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str, port: int = DEFAULT_PORT) -> Address:
+        """HOST:PORT, [::1]:PORT, HOST, or :PORT."""
+        host, colon, number = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+        host = (host if colon else text).strip("[]") or "127.0.0.1"
+        if colon and (not number.isascii() or not number.isdigit() or int(number) > 65535):
+            raise InputError(f"{text!r} is no address: write HOST:PORT")
+        return cls(host, int(number) if colon else port)
+
+    @property
+    def local(self) -> bool:
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True)
+class Settings:
+    directory: Path
+    http: Address
+    stomp: Address | None = None
+    packets: Address | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    mail: MailServer | None = None
+
+    @property
+    def local(self) -> bool:
+        others = (address for address in (self.stomp, self.packets) if address is not None)
+        return self.http.local and all(address.local for address in others)
+
+    def context(self) -> ssl.SSLContext | None:
+        if self.certificate is None:
+            return None
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+        except OSError as error:
+            raise InputError(f"{self.certificate}: {error.strerror}") from None
+        return context
+
+
+@dataclass
+class Running:
+    """A server that listens; ports are those that it got."""
+
+    parts: Parts
+    http: int
+    stomp: int
+    packets: int
+    server: uvicorn.Server
+
+
+class _Server(uvicorn.Server):
+    """Signals are ours: uvicorn would pass them on before the log is closed."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[Running]:
+    """A server for as long as the context lasts; afterwards it has drained and stopped."""
+    async with contextlib.AsyncExitStack() as stack:
+        listening = stack.enter_context(_listen(settings.http))
+        parts = Parts.at(settings.directory, local=settings.local, mail=settings.mail)
+        stack.push_async_callback(parts.hub.stop)
+        parts.start()
+        server = _Server(_config(settings, parts))
+        task = asyncio.ensure_future(server.serve([listening]))
+        stack.push_async_callback(_stop, server, task)
+        while not server.started:
+            if task.done():
+                await task
+                raise InputError("the server did not start")
+            await asyncio.sleep(0.005)
+        stomp = await _start(stack, settings, StompServer(parts), settings.stomp)
+        packets = await _start(stack, settings, PacketsServer(parts), settings.packets)
+        yield Running(parts, listening.getsockname()[1], stomp, packets, server)
+
+
+async def _start(
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    listener: Listener,
+    address: Address | None,
+) -> int:
+    """The port on which it listens; 0: nobody asked for it."""
+    if address is None:
+        return 0
+    stack.push_async_callback(listener.stop)
+    return await listener.start(address.host, address.port, settings.context())
+
+
+async def _stop(server: uvicorn.Server, task: asyncio.Future[None]) -> None:
+    server.should_exit = True
+    await task
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off, but only for sockets that say that they are TCP
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((address.host, address.port))
+    except OSError as error:
+        found.close()
+        raise InputError(f"{address.host}:{address.port}: {error.strerror}") from None
+    return found
+
+
+def _config(settings: Settings, parts: Parts) -> uvicorn.Config:
+    config = uvicorn.Config(
+        application(parts),
+        ws=RawSocket,
+        http="h11",
+        lifespan="off",
+        access_log=False,
+        log_config=None,
+        log_level="warning",
+        ws_max_size=MAX_FRAME,
+        ws_ping_interval=30,
+        ws_ping_timeout=120,  # a slow reader answers late
+        ws_per_message_deflate=False,
+        timeout_graceful_shutdown=_GRACE,
+        server_header=False,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+    )
+    return config
+
+
+async def serve(settings: Settings) -> None:
+    """Run until a signal asks to stop."""
+    async with running(settings) as found:
+        scheme = "https" if settings.certificate else "http"
+        LOG.info("listening on %s://%s:%d", scheme, settings.http.host, found.http)
+        if found.stomp:
+            LOG.info("STOMP on port %d", found.stomp)
+        if found.packets:
+            LOG.info("packets on port %d", found.packets)
+        if not settings.local and not found.parts.hub.registry.principals():
+            LOG.warning("nobody may do anything yet: make a principal with `tamis principal`")
+        gc.collect()
+        gc.freeze()  # what is here now stays: nobody need look through it again
+        gc.enable()
+        stopping = asyncio.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        await stopping.wait()
+        LOG.info("stopping: no new connections, what was taken is finished")
+    LOG.info("stopped")
+
+
+def run(settings: Settings) -> None:
+    """The same, from a program without an event loop, whose process is ours alone."""
+    sys.setswitchinterval(_SWITCH)
+    gc.set_threshold(*_GARBAGE)
+    gc.disable()  # until everything is loaded
+    asyncio.run(serve(settings))

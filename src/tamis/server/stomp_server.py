@@ -1,0 +1,319 @@
+"""STOMP over TCP. A destination is /CHANNEL or /CHANNEL/SUBJECT; the body is a JSON object."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+
+from tamis.errors import (
+    AccessError,
+    MessageError,
+    SubscriptionError,
+    TamisError,
+    WireError,
+)
+from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.stored import Key
+from tamis.pubsub.stomp import Decoder, Frame, encode
+from tamis.server.access import Caller
+from tamis.server.listening import Listener, Outbox
+from tamis.server.parts import Parts
+from tamis.server.publishing import Message
+from tamis.server.subscribing import Wish
+
+_CONNECTING = 10.0  # seconds until a peer must have said who it is
+_BEAT = 10_000  # milliseconds: how often we send, and want to hear, at most
+_OWN = {"destination", "receipt", "content-type", "content-length", "transaction"}
+
+
+@dataclass
+class Taken:
+    """A subscription of the connection. Sequences wait for their acknowledgement in order."""
+
+    channel: str
+    key: Key
+    ack: str
+    durable: bool
+    waiting: deque[int] = field(default_factory=deque)
+    done: set[int] = field(default_factory=set)
+
+
+class StompServer(Listener):
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(lambda reader, writer: StompConnection(parts, reader, writer).run())
+
+
+class StompConnection:
+    """One connection: a session of the broker."""
+
+    def __init__(
+        self, parts: Parts, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.parts, self.reader, self.writer = parts, reader, writer
+        self.caller: Caller | None = None
+        self.session = 0
+        self.taken: dict[str, Taken] = {}
+        self._labels: dict[Key, str] = {}
+        self._out = Outbox(writer, self._written)
+        self._heard = time.monotonic()
+        self._silence = 0.0  # seconds without a byte after which the peer is gone; 0: never
+        self._tasks: list[asyncio.Future[None]] = []
+        self._ended = False
+
+    async def run(self) -> None:
+        decoder = Decoder()
+        self._tasks.append(asyncio.ensure_future(self._out.write()))
+        try:
+            while not self._ended:
+                data = await asyncio.wait_for(self.reader.read(65536), self._patience())
+                if not data:
+                    break
+                self._heard = time.monotonic()
+                for frame in decoder.feed(data):
+                    await self._receive(frame)
+        except TimeoutError:
+            self._error("nothing was heard for too long")
+        except WireError as error:
+            self._error(str(error))
+        finally:
+            if self.session:
+                self.parts.hub.disconnect(self.session)
+            with contextlib.suppress(TimeoutError, ConnectionError):
+                await asyncio.wait_for(self._out.drain(), 2)
+            for task in self._tasks:
+                task.cancel()
+
+    def _patience(self) -> float | None:
+        return _CONNECTING if self.caller is None else self._silence or None
+
+    # --- out ------------------------------------------------------------------------
+
+    def _send(self, frame: Frame, count: int = 0) -> None:
+        self._out.put(encode(frame), count)
+
+    def _written(self, count: int) -> None:
+        if self.session:
+            self.parts.hub.written(self.session, count)
+
+    def _error(self, text: str, receipt: str = "") -> None:
+        headers = {"message": text.splitlines()[0] if text else "error"}
+        if receipt:
+            headers["receipt-id"] = receipt
+        self._send(Frame("ERROR", headers, text.encode()))
+        self._ended = True
+
+    async def _beat(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            self._out.put(b"\n")
+
+    def _sink(self, action: act.Deliver | act.Lost | act.Taken) -> None:
+        if isinstance(action, act.Taken):
+            self._error(f"another connection took {action.subscription.name}")
+        elif isinstance(action, act.Lost):
+            label = self._labels.get(action.subscription.key, "")
+            lost = f"{action.first}-{action.last}"
+            headers = {"subscription": label, "message-id": f"lost-{lost}", "destination": "/"}
+            self._send(Frame("MESSAGE", {**headers, "tamis-lost": lost}))
+        else:
+            for subscription, record in action.messages:
+                self._deliver(subscription.key, record)
+
+    def _deliver(self, key: Key, record: Record) -> None:
+        label = self._labels.get(key)
+        if label is None:  # it was left while this was on its way
+            self._out.put(b"", 1)
+            return
+        taken = self.taken[label]
+        headers = {
+            "subscription": label,
+            "message-id": f"{label}:{record.sequence}",
+            "destination": f"/{taken.channel}/{record.subject}",
+            "content-type": "application/json",
+            "tamis-sequence": str(record.sequence),
+            "tamis-time": str(record.time),
+        }
+        if taken.ack != "auto":
+            headers["ack"] = f"{label}:{record.sequence}"
+            taken.waiting.append(record.sequence)
+        self._send(Frame("MESSAGE", headers, record.body), 1)
+        if taken.ack == "auto" and taken.durable:
+            self.parts.hub.loop.call_soon(self._acknowledge, taken, record.sequence)
+
+    # --- in -------------------------------------------------------------------------
+
+    async def _receive(self, frame: Frame) -> None:
+        receipt = frame.headers.get("receipt", "")
+        try:
+            if self._ended:
+                return
+            if frame.command in ("CONNECT", "STOMP"):
+                await self._connect(frame)
+            elif self.caller is None:
+                raise AccessError("CONNECT first", known=False)
+            elif frame.command == "SEND":
+                self._publish(self.caller, frame, receipt)
+                return
+            elif frame.command == "SUBSCRIBE":
+                await self._subscribe(self.caller, frame)
+            elif frame.command == "UNSUBSCRIBE":
+                self._unsubscribe(frame)
+            elif frame.command == "ACK":
+                self._ack(frame)
+            elif frame.command == "NACK":
+                self._named(frame.headers.get("id", "").rpartition(":")[0])
+            elif frame.command == "DISCONNECT":
+                self._ended = True
+            else:
+                raise MessageError(f"{frame.command} is not supported")
+            if receipt:
+                self._send(Frame("RECEIPT", {"receipt-id": receipt}))
+        except TamisError as error:
+            self._error(str(error), receipt)
+
+    async def _connect(self, frame: Frame) -> None:
+        headers = frame.headers
+        versions = headers.get("accept-version", "1.0").split(",")
+        version = next((v for v in ("1.2", "1.1") if v in versions), None)
+        if version is None:
+            raise MessageError("STOMP 1.1 and 1.2 are spoken here")
+        door, login = self.parts.door, headers.get("login", "")
+        if login:
+            secret = headers.get("passcode", "")
+            self.caller = await asyncio.to_thread(door.by_password, login, secret)
+        elif headers.get("passcode"):  # a token needs no name
+            self.caller = door.by_token(headers["passcode"])
+        else:
+            self.caller = door.recognise(None)
+        self.session = self.parts.hub.connect(self._sink)
+        can, wants = _beats(headers.get("heart-beat", "0,0"))
+        if wants:
+            self._tasks.append(asyncio.ensure_future(self._beat(max(wants, _BEAT) / 2000)))
+        self._silence = 2 * max(can, _BEAT) / 1000 if can else 0.0
+        self._send(Frame("CONNECTED", {"version": version, "server": "tamis",
+                                       "heart-beat": f"{_BEAT},{_BEAT}"}))  # fmt: skip
+
+    def _publish(self, caller: Caller, frame: Frame, receipt: str) -> None:
+        name, subject = _destination(frame)
+        channel = self.parts.channels.get(caller, name)
+        headers = frame.headers
+        if "transaction" in headers:
+            raise MessageError("transactions are not supported")
+        message = Message(
+            msgspec.Raw(_attributes(frame)), subject, _whole(headers, "tamis-sequence"),
+            headers.get("tamis-id", ""),
+        )  # fmt: skip
+        publisher = headers.get("tamis-publisher", "")
+        answer = partial(self._published, receipt)
+        self.parts.publishing.admit(caller, channel, publisher, [message], answer)
+
+    def _published(self, receipt: str, found: list[int] | TamisError) -> None:
+        if isinstance(found, TamisError):
+            self._error(str(found), receipt)
+        elif receipt:
+            self._send(Frame("RECEIPT", {"receipt-id": receipt}))
+
+    async def _subscribe(self, caller: Caller, frame: Frame) -> None:
+        headers, parts = frame.headers, self.parts
+        label, ack = headers.get("id", ""), headers.get("ack", "auto")
+        if not label or label in self.taken:
+            raise SubscriptionError("SUBSCRIBE needs an id that the connection does not use yet")
+        if ack not in ("auto", "client", "client-individual"):
+            raise SubscriptionError("ack is auto, client or client-individual")
+        name, subjects = _destination(frame)
+        channel = parts.channels.get(caller, name)
+        start = headers.get("tamis-start", "now")
+        wish = Wish(headers.get("selector", ""), subjects or ">",
+                    int(start) if start.isdigit() and len(start) < 19 else start)  # fmt: skip
+        durable = headers.get("tamis-durable") or headers.get("activemq.subscriptionName", "")
+        parts.subscribing.check(caller, channel, wish)
+        self.taken[label] = Taken(name, (channel.entry.number, durable), ack, bool(durable))
+        if durable:
+            self._labels[channel.entry.number, durable] = label
+            made = await parts.subscribing.durable(caller, channel, durable, wish, self.session)
+        else:
+            key = channel.entry.number, f"~{self.session}~{label}"
+            self._labels[key] = label
+            made = await parts.subscribing.live(caller, channel, self.session, label, wish)
+        self.taken[label].key = made.key
+
+    def _named(self, label: str) -> Taken:
+        found = self.taken.get(label)
+        if found is None:
+            raise SubscriptionError(f"this connection has no subscription {label!r}")
+        return found
+
+    def _unsubscribe(self, frame: Frame) -> None:
+        label = frame.headers.get("id", "")
+        taken = self._named(label)
+        leave = self.parts.hub.broker.leave if taken.durable else self.parts.hub.broker.unsubscribe
+        leave(self.session, taken.key)
+        self._labels.pop(taken.key, None)
+        del self.taken[label]
+
+    def _ack(self, frame: Frame) -> None:
+        text = frame.headers.get("id") or frame.headers.get("message-id", "")
+        label, _, number = text.rpartition(":")
+        taken = self._named(label)
+        if not number.isascii() or not number.isdigit() or len(number) > 18:
+            raise SubscriptionError(f"{text!r} is no id of a message")
+        sequence = int(number)
+        if taken.ack == "client":
+            self._acknowledge(taken, sequence)
+            return
+        taken.done.add(sequence)
+        upto = 0
+        while taken.waiting and taken.waiting[0] in taken.done:
+            upto = taken.waiting.popleft()
+            taken.done.discard(upto)
+        if upto:
+            self._acknowledge(taken, upto)
+
+    def _acknowledge(self, taken: Taken, sequence: int) -> None:
+        while taken.waiting and taken.waiting[0] <= sequence:
+            taken.waiting.popleft()
+        if taken.durable and self.session in self.parts.hub.broker.sessions:
+            self.parts.hub.acknowledge(self.session, taken.key, sequence)
+
+
+def _destination(frame: Frame) -> tuple[str, str]:
+    """The channel, and the subject or the subject filter (empty: none was said)."""
+    text = frame.headers.get("destination", "")
+    _, _, rest = text.partition("/")
+    channel, _, subject = rest.partition("/")
+    if not text.startswith("/") or not channel:
+        raise MessageError(f"{text!r} is no destination: write /CHANNEL or /CHANNEL/SUBJECT")
+    return channel, subject
+
+
+def _attributes(frame: Frame) -> bytes:
+    """A JSON object as it is; any other text is the attribute `body` beside the headers."""
+    if frame.body.lstrip()[:1] == b"{":
+        return frame.body
+    try:
+        text = frame.body.decode()
+    except UnicodeDecodeError:
+        raise MessageError("the body is not UTF-8") from None
+    own = {k: v for k, v in frame.headers.items() if k not in _OWN and not k.startswith("tamis-")}
+    return msgspec.json.encode({**own, "body": text})
+
+
+def _whole(headers: dict[str, str], name: str) -> int:
+    text = headers.get(name, "0")
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise MessageError(f"{name} is a whole number")
+    return int(text)
+
+
+def _beats(text: str) -> tuple[int, int]:
+    first, _, second = text.partition(",")
+    if not (first.isdigit() and second.isdigit() and len(text) < 20):
+        raise MessageError(f"{text[:20]!r} is no heart-beat: write two numbers such as 0,10000")
+    return int(first), int(second)

@@ -1,0 +1,163 @@
+"""Questions about selectors and messages: checks, explanations, near misses, values."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tamis.errors import TamisError
+from tamis.language import canonical, parse
+from tamis.language import check as types_of
+from tamis.logic import Explanation, explain
+from tamis.messages.values import lookup
+from tamis.pubsub.broker.intake import Draft
+from tamis.pubsub.broker.judge import Judge
+from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.subscription import Subscription
+from tamis.server.access import Caller
+from tamis.server.channels import Open
+from tamis.server.parts import Parts
+from tamis.server.subscribing import Wish
+from tamis.server.web.http import form, json
+
+_RECENT = 2_000  # messages that a check looks at
+_PIECES = 20  # of a histogram of them
+_NEAR = 1_000  # subscriptions that are looked at for near misses
+_VALUES = 20
+
+
+class Question(msgspec.Struct, forbid_unknown_fields=True):
+    """A message, and a selector or the name of a subscription."""
+
+    message: dict[str, Any]
+    selector: str = ""
+    subscription: str = ""
+
+
+def would_match(caller: Caller, channel: Open, drafts: list[Draft]) -> list[list[str]]:
+    """The names of the subscriptions that each message would reach: those that the caller sees."""
+    read = channel.live.language.read
+    found = channel.live.judge.match([(d.subject, read(d.body)) for d in drafts])
+    by_number = {s.number: s for s in channel.live.subscriptions.values()}
+    return [
+        [
+            by_number[n].label
+            for n in numbers
+            if caller.rights is None or by_number[n].principal == caller.name
+        ]
+        for numbers in found
+    ]
+
+
+async def check(parts: Parts, caller: Caller, request: Request) -> Response:
+    """How it reads, its types, notes, and how many recent messages match."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    wish: Wish = await form(request, Wish)
+    parts.subscribing.check(caller, channel, wish)
+    notes = await parts.notes(caller, channel, wish)
+    records = await recent(parts, channel)
+    hits = await asyncio.to_thread(_matching, caller, channel, wish, records)
+    example = msgspec.json.decode(hits[-1].body) if hits else None
+    reads, types = "TRUE", {}
+    if wish.selector:
+        condition = parse(wish.selector, dialect=channel.entry.dialect)
+        reads = canonical(condition)
+        found = types_of(condition, None, text=wish.selector)
+        types = {name: sorted(kind.value for kind in kinds) for name, kinds in found.items()}
+    return json({"reads": reads, "attributes": types, "notes": notes,
+                 "matching": len(hits), "recent": len(records), "example": example,
+                 "histogram": _histogram(records, hits)})  # fmt: skip
+
+
+async def recent(parts: Parts, channel: Open) -> list[Record]:
+    number, following = channel.entry.number, channel.live.next
+    first = max(1, following - _RECENT)
+    found: list[Record] = await parts.hub.in_reader(parts.hub.log.read, number, first, _RECENT)
+    return found
+
+
+def _histogram(records: list[Record], hits: list[Record]) -> list[int]:
+    """How many of the recent messages match, in pieces of them; the newest last."""
+    counts = [0] * _PIECES
+    for record in hits:
+        counts[(record.sequence - records[0].sequence) * _PIECES // _RECENT] += 1
+    return counts
+
+
+def _matching(caller: Caller, channel: Open, wish: Wish, records: list[Record]) -> list[Record]:
+    judge = Judge(channel.live.language)
+    judge.add(0, wish.subjects, wish.selector, caller.selector)
+    return judge.hits(records)
+
+
+async def explained(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
+    asked: Question = await form(request, Question)
+    selector = asked.selector
+    if asked.subscription:
+        selector = parts.subscribing.find(caller, channel, asked.subscription).filter.selector
+    if not selector:
+        raise TamisError("explain what? give a selector or the name of a subscription")
+    found = _explain(channel, selector, asked.message)
+    lines = [
+        {"depth": n.depth, "text": n.text, "truth": n.truth, "why": n.why} for n in found.lines
+    ]
+    return json({"matches": found.matches, "lines": lines, "text": str(found)})
+
+
+def _explain(channel: Open, selector: str, message: dict[str, Any]) -> Explanation:
+    language = channel.live.language
+    condition = parse(selector, dialect=language.dialect, limits=language.limits)
+    semantics = "sql" if language.semantics == "total" else language.semantics
+    return explain(condition, language.checked(dict(message)), None, semantics)
+
+
+async def near(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Of up to 1,000 subscriptions, those that fail by a single predicate."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
+    asked: Question = await form(request, Question)
+    mine = caller.rights is None, caller.name
+    own = [
+        s for s in channel.live.subscriptions.values()
+        if (mine[0] or s.principal == mine[1]) and s.filter.selector
+    ]  # fmt: skip
+    found = await asyncio.to_thread(_near, channel, own[:_NEAR], asked.message)
+    return json({"near": found, "looked_at": min(len(own), _NEAR), "of": len(own)})
+
+
+def _near(channel: Open, own: list[Subscription], message: dict[str, Any]) -> list[dict[str, str]]:
+    found = []
+    for one in own:
+        told = _explain(channel, one.filter.selector, message)
+        inner = {i for i, (a, b) in enumerate(pairwise(told.lines)) if b.depth > a.depth}
+        leaves = [leaf for i, leaf in enumerate(told.lines) if i not in inner]
+        failing = [leaf for leaf in leaves if leaf.truth != "true"]
+        if not told.matches and len(failing) == 1:
+            found.append({"subscription": one.label, "fails": failing[0].text})
+    return found
+
+
+async def values(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Up to 20 values of an attribute in recent messages, most frequent first."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
+    name, text = request.path_params["a"], request.query_params.get("q", "").lower()
+    judge, read = Judge(channel.live.language), channel.live.language.read
+    judge.add(0, ">", caller.selector)
+    counts: dict[Any, int] = {}
+    for record in await recent(parts, channel):
+        attributes = read(record.body)
+        value = lookup(attributes, name)
+        if isinstance(value, str | int | float | bool) and text in str(value).lower():
+            if caller.selector and not judge.match([(record.subject, attributes)])[0]:
+                continue
+            counts[value] = counts.get(value, 0) + 1
+    found = sorted(counts.items(), key=lambda item: -item[1])[:_VALUES]
+    return json({"values": [{"value": value, "count": count} for value, count in found]})

@@ -1,0 +1,296 @@
+"""The JSON protocol of WebSockets: requests in, answers and gathered deliveries out."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Literal
+
+import msgspec
+
+from tamis.errors import MessageError, SelectorError, SubscriptionError, TamisError
+from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.stored import Key
+from tamis.server.access import Caller
+from tamis.server.frames import encode
+from tamis.server.parts import Parts
+from tamis.server.publishing import Message
+from tamis.server.spaces import leave
+from tamis.server.subscribing import Wish
+from tamis.server.web.arrow_frames import Pair, arrow_frame
+from tamis.server.web.raw_socket import RawSocket
+
+MAX_WAITING = 1_000  # requests of one connection that are not answered yet
+MAX_SUBSCRIPTIONS = 10_000  # of one connection
+_PUBLISHED = b'{"type":"published","request":%d,"sequences":%b}'
+_PIECE = 1 << 16  # bytes that are handed to the transport at a time
+
+
+class Publish(msgspec.Struct, tag="publish", forbid_unknown_fields=True):
+    channel: str
+    messages: list[Message]
+    publisher: str = ""
+    request: int = 0
+
+
+class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
+    channel: str
+    name: str
+    selector: str = ""
+    subjects: str = ">"
+    start: str | int = "now"
+    window: int = 0
+    durable: bool = False
+    summary: str = ""
+    catch_up: Literal["all", "shortest"] = "all"
+    starts: dict[str, int] = {}  # of a derived space: where each of its channels begins
+    request: int = 0
+
+
+class Unsubscribe(msgspec.Struct, tag="unsubscribe", forbid_unknown_fields=True):
+    """`end`: a durable subscription goes for ever; else only this connection leaves it."""
+
+    name: str
+    end: bool = False
+    request: int = 0
+
+
+class Acknowledge(msgspec.Struct, tag="ack", forbid_unknown_fields=True):
+    name: str
+    sequence: int
+    source: str = ""  # of a derived space: the channel that the message came from
+
+
+Request = Publish | Subscribe | Unsubscribe | Acknowledge
+_decode: Callable[[bytes], Request] = msgspec.json.Decoder(Request).decode
+
+
+class Connection:
+    """One WebSocket: a session of the broker.
+
+    Requests are done in the order in which they came. Publishing and acknowledging are done at
+    once; while another request takes its time, those behind it wait.
+    """
+
+    def __init__(self, parts: Parts, caller: Caller, raw: RawSocket, arrow: bool = False) -> None:
+        """`arrow`: messages come as Arrow streams in binary frames, all else as JSON."""
+        self.parts, self.caller, self.raw, self.arrow = parts, caller, raw, arrow
+        self.names: dict[str, dict[str, Key]] = {}  # by label: channels, and the key in each
+        self._out: deque[tuple[bytes, int]] = deque()
+        self._gathered = False
+        self._behind: deque[bytes] = deque()  # requests that wait for the one that is being done
+        self._working = False
+        self._waiting = 0
+        self._unwritten = 0  # messages in binary frames that the transport may still hold
+        self.session = parts.hub.connect(self._sink, write=None if arrow else self._send)
+        raw.attach(self._receive, self._flush)
+
+    def close(self) -> None:
+        self.parts.hub.disconnect(self.session)
+        self._behind.clear()
+
+    # --- out ------------------------------------------------------------------------
+
+    def _sink(self, action: act.Deliver | act.Lost | act.Taken) -> None:
+        match action:
+            case act.Deliver() if self.arrow:
+                self._send_arrow(action.messages)
+            case act.Deliver():
+                frame = self.parts.frames.frame(action.messages)
+                self._send(frame, len(action.messages))
+            case act.Lost():
+                self._tell(type="lost", subscription=action.subscription.label,
+                           first=action.first, last=action.last)  # fmt: skip
+            case act.Taken():
+                self.names.pop(action.subscription.label, None)
+                self._tell(type="taken", subscription=action.subscription.label)
+
+    def _send(self, message: bytes, count: int = 0) -> None:
+        """Gathered: what one turn of the broker says to a peer leaves in one piece."""
+        self._out.append((message, count))
+        if not self._gathered:
+            self._gathered = True
+            self.parts.hub.afterwards(self._flush)
+
+    def _send_arrow(self, messages: Sequence[Pair]) -> None:
+        """At once, each channel by itself; a slow peer is held back by its room alone."""
+        by_channel: dict[int, list[Pair]] = {}
+        for pair in messages:
+            by_channel.setdefault(pair[0].channel, []).append(pair)
+        self._flush()
+        for number, pairs in by_channel.items():
+            channel = self.parts.hub.broker.channels.get(number)
+            if channel is not None:
+                self.raw.send_binary(arrow_frame(channel.language.schema, pairs))
+        self._unwritten += len(messages)
+        self._give_room()
+
+    def _give_room(self) -> None:
+        if self.raw.ready and self._unwritten:
+            self.parts.hub.written(self.session, self._unwritten)
+            self._unwritten = 0
+
+    def _tell(self, **fields: Any) -> None:
+        self._send(encode(fields))
+
+    def _flush(self) -> None:
+        """The transport holds us back where the peer is slow; room comes back as frames leave."""
+        self._gathered = False
+        out, raw = self._out, self.raw
+        self._give_room()
+        if len(out) == 1 and raw.ready:
+            message, count = out.pop()
+            raw.send_text(message)
+            if count:
+                self.parts.hub.written(self.session, count)
+            return
+        while out and raw.ready:
+            self._flush_piece()
+
+    def _flush_piece(self) -> None:
+        texts, count, size = [], 0, 0
+        while self._out and size < _PIECE:
+            text, messages = self._out.popleft()
+            texts.append(text)
+            count += messages
+            size += len(text)
+        self.raw.send_texts(texts)
+        if count:
+            self.parts.hub.written(self.session, count)
+
+    # --- in -------------------------------------------------------------------------
+
+    def _receive(self, data: bytes) -> None:
+        if self._working:
+            self._behind.append(data)
+            self.raw.hold()
+        else:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        request = 0
+        try:
+            found = self._read(data)
+            if isinstance(found, Acknowledge):
+                self.parts.hub.acknowledge(self.session, self._key(found), found.sequence)
+                return
+            request = found.request
+            if isinstance(found, Publish):
+                self._publish(found)
+            else:
+                self._working = True
+                self.parts.hub.keep(self._work(found))
+        except TamisError as error:
+            self._fail(request, error)
+
+    async def _work(self, found: Subscribe | Unsubscribe) -> None:
+        try:
+            if isinstance(found, Subscribe):
+                await self._subscribe(found)
+            else:
+                await self._unsubscribe(found)
+        except TamisError as error:
+            self._fail(found.request, error)
+        finally:
+            self._working = False
+            while self._behind and not self._working:
+                self._take(self._behind.popleft())
+            self._go_on()
+
+    def _go_on(self) -> None:
+        if not self._working and self._waiting <= MAX_WAITING:
+            self.raw.resume()
+
+    def _read(self, data: bytes) -> Request:
+        try:
+            return _decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise MessageError(f"this is no request: {error}") from None
+
+    def _fail(self, request: int, error: TamisError) -> None:
+        self._tell(type="error", request=request, **told(error))
+
+    def _publish(self, found: Publish) -> None:
+        parts = self.parts
+        channel = parts.channels.get(self.caller, found.channel)
+        answer = partial(self._published, found.request)
+        parts.publishing.admit(self.caller, channel, found.publisher, found.messages, answer)
+        self._waiting += 1
+        if self._waiting > MAX_WAITING:  # the peer must wait as well
+            self.raw.hold()
+
+    def _published(self, request: int, found: list[int] | TamisError) -> None:
+        self._waiting -= 1
+        if isinstance(found, TamisError):
+            self._fail(request, found)
+        else:
+            sequences = b"[%d]" % found[0] if len(found) == 1 else encode(found)
+            self._send(_PUBLISHED % (request, sequences))
+        if self.raw.read_paused:
+            self._go_on()
+
+    async def _subscribe(self, found: Subscribe) -> None:
+        if found.name in self.names:
+            raise SubscriptionError(f"this connection has a subscription {found.name!r} already")
+        if len(self.names) >= MAX_SUBSCRIPTIONS:
+            raise SubscriptionError(f"a connection has up to {MAX_SUBSCRIPTIONS:,} subscriptions")
+        parts, caller = self.parts, self.caller
+        wish = Wish(found.selector, found.subjects, found.start, found.window,
+                    summary=found.summary, catch_up=found.catch_up)  # fmt: skip
+        if "/" in found.channel:
+            if self.arrow:
+                raise SubscriptionError("messages of derived spaces come as JSON, not as Arrow")
+            made = await parts.spaces.subscribe(
+                caller, found.channel, self.session, found.name, wish, found.starts, found.durable
+            )
+            self.names[found.name] = {channel: one.key for channel, one in made.items()}
+            cursors = {channel: one.cursor for channel, one in made.items()}
+            self._tell(type="subscribed", request=found.request, name=found.name, notes=[],
+                       cursors=cursors)  # fmt: skip
+            return
+        channel = parts.channels.get(caller, found.channel)
+        parts.subscribing.check(caller, channel, wish)
+        notes = await parts.notes(caller, channel, wish, found.name)
+        make = parts.subscribing
+        if found.durable:
+            one = await make.durable(caller, channel, found.name, wish, self.session)
+        else:
+            one = await make.live(caller, channel, self.session, found.name, wish)
+        self.names[found.name] = {found.channel: one.key}
+        self._tell(type="subscribed", request=found.request, name=found.name, notes=notes,
+                   cursor=one.cursor)  # fmt: skip
+
+    def _key(self, found: Acknowledge) -> Key:
+        keys = self._named(found.name)
+        if not found.source and len(keys) == 1:
+            return next(iter(keys.values()))
+        if found.source not in keys:
+            raise SubscriptionError(f"name a source of {found.name!r}: {', '.join(keys)}")
+        return keys[found.source]
+
+    def _named(self, name: str) -> dict[str, Key]:
+        found = self.names.get(name)
+        if found is None:
+            raise SubscriptionError(f"this connection has no subscription {name!r}")
+        return found
+
+    async def _unsubscribe(self, found: Unsubscribe) -> None:
+        parts = self.parts
+        for name, key in self._named(found.name).items():
+            channel = parts.channels.get(self.caller, name)
+            known = channel.live.subscriptions.get(key[1])
+            if known is not None and known.durable and found.end:
+                await parts.subscribing.end(self.caller, channel, found.name)
+            elif known is not None:
+                leave(parts.hub.broker, self.session, known)
+        parts.hub.pump()
+        del self.names[found.name]
+        self._tell(type="unsubscribed", request=found.request, name=found.name)
+
+
+def told(error: TamisError) -> dict[str, Any]:
+    """An error as JSON tells it."""
+    if isinstance(error, SelectorError):
+        return {"error": error.what, "at": error.at, "hint": error.hint, "text": str(error)}
+    return {"error": str(error)}

@@ -1,0 +1,118 @@
+"""What goes on: figures of the last minutes, slow subscribers, problems, what changed last."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from tamis.pubsub.broker.subscription import Subscription
+from tamis.server.access import Caller
+from tamis.server.channels import Open
+from tamis.server.frames import encode
+from tamis.server.history import FIGURES, SECONDS, figures
+from tamis.server.parts import Parts
+from tamis.server.subscribing import shown
+from tamis.server.web.http import json, whole_number
+
+_SHOWN = 5
+_STALLED = 1_000  # messages behind, with a session and without room: it does not read
+
+
+async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Of all channels that the caller sees; changes only for those who manage all."""
+    caller.require_any()
+    channels = parts.channels.visible(caller)
+    slowest = await asyncio.to_thread(_slowest, parts, caller, channels, _SHOWN)
+    busiest = heapq.nlargest(_SHOWN, channels, key=lambda c: parts.history.rate(c.entry.number))
+    changes = []
+    if caller.may("manage", "*") and (caller.rights is None or caller.tenant == "main"):
+        changes = parts.hub.registry.audits(10)
+    return json({
+        **_totals(channels),
+        "history": {"seconds": SECONDS, **parts.history.of(c.entry.number for c in channels)},
+        "slowest": slowest,
+        "channels": [{"name": c.entry.name, "rate": parts.history.rate(c.entry.number)}
+                     for c in busiest],
+        "problems": _problems(parts, caller, channels),
+        "changes": changes,
+    })  # fmt: skip
+
+
+def _totals(channels: list[Open]) -> dict[str, int]:
+    sums = [sum(values) for values in zip(*(figures(c.live) for c in channels), strict=True)]
+    return dict(zip(FIGURES, sums or [0] * len(FIGURES), strict=True)) | {
+        "subscriptions": sum(len(c.live.subscriptions) for c in channels)
+    }
+
+
+def _problems(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
+    found = ["the log cannot be written: publishing is refused"] if parts.hub.problem else []
+    for channel in channels:
+        for key, webhook in parts.deliveries.running.items():
+            one = webhook.subscription
+            own = key[0] == channel.entry.number and parts.subscribing.shows(caller, channel, one)
+            if own and webhook.dead:
+                found.append(f"{one.name} gave up {len(webhook.dead):,} messages")
+    return found[:50]
+
+
+async def events(parts: Parts, caller: Caller, request: Request) -> Response:
+    """The totals once a second, as server-sent events."""
+    caller.require_any()
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(_ticks(parts, caller), media_type="text/event-stream", headers=headers)
+
+
+async def _ticks(parts: Parts, caller: Caller) -> AsyncIterator[bytes]:
+    while True:
+        yield b"data: %b\n\n" % encode(_totals(parts.channels.visible(caller)))
+        await asyncio.sleep(1)
+
+
+# --- subscribers --------------------------------------------------------------------
+
+
+async def subscribers(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Durable subscriptions, those that are furthest behind first."""
+    caller.require_any()
+    limit = whole_number(request, "limit", 50, 1000)
+    channels = parts.channels.visible(caller)
+    return json({"subscribers": await asyncio.to_thread(_slowest, parts, caller, channels, limit)})
+
+
+def _slowest(parts: Parts, caller: Caller, channels: list[Open], most: int) -> list[dict[str, Any]]:
+    durable = [
+        (c.live.matched - one.cursor, c, one)
+        for c in channels
+        for one in list(c.live.subscriptions.values())
+        if one.durable and parts.subscribing.shows(caller, c, one)
+    ]
+    found = heapq.nlargest(most, durable, key=lambda row: row[0])
+    return [_subscriber(parts, channel, one) for _, channel, one in found]
+
+
+def _subscriber(parts: Parts, channel: Open, one: Subscription) -> dict[str, Any]:
+    told = shown(one, channel.live.matched)
+    webhook = parts.deliveries.running.get(one.key)
+    return {
+        "channel": channel.entry.name,
+        **told,
+        "state": _state(one, told["lag"]),
+        "waiting": len(one.sent or ()),
+        "window": one.window,
+        "failures": webhook.failures if webhook else 0,
+        "dead": len(webhook.dead) if webhook else 0,
+    }
+
+
+def _state(one: Subscription, lag: int) -> str:
+    if one.paused or one.session is None:
+        return "paused" if one.paused else "gone"
+    if not one.ready and lag > _STALLED:
+        return "stalled"
+    return "keeps up" if one.live else "behind"

@@ -1,0 +1,61 @@
+"""Servers for tests: in a thread of this process, on loopback, with real files."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tamis.server.serve import Address, Settings, running
+
+
+class Served:
+    def __init__(self, found):
+        self.found = found
+        self.parts = found.parts
+        self.url = f"http://127.0.0.1:{found.http}"
+        self.stomp, self.packets = found.stomp, found.packets
+
+    def http(self, **more) -> httpx.Client:
+        return httpx.Client(base_url=self.url, timeout=20, **more)
+
+
+@contextmanager
+def served(directory: Path, **more):
+    more.setdefault("http", Address("127.0.0.1", 0))
+    for protocol in ("stomp", "packets"):
+        more.setdefault(protocol, Address("127.0.0.1", 0))
+    settings = Settings(directory, **more)
+    ready, ending, box = threading.Event(), asyncio.Event(), {}
+
+    async def main():
+        box["loop"] = asyncio.get_running_loop()
+        try:
+            async with running(settings) as found:
+                box["found"] = found
+                ready.set()
+                await ending.wait()
+        except BaseException as error:
+            box["error"] = error
+            raise
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    ready.wait(20)
+    if "found" not in box:
+        thread.join(5)
+        raise box.get("error", RuntimeError("the server did not start"))
+    try:
+        yield Served(box["found"])
+    finally:
+        box["loop"].call_soon_threadsafe(ending.set)
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+QUOTES = {"attributes": {"symbol": "string", "price": "double", "volume": "int"}}

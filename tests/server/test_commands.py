@@ -1,0 +1,153 @@
+"""The commands of the broker against a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from server.servers import served
+from tamis.cli import main
+from tamis.registry import SqliteRegistry
+
+
+@pytest.fixture
+def server(tmp_path, monkeypatch):
+    with served(tmp_path / "data") as found:
+        monkeypatch.setenv("TAMIS_SERVER", found.url)
+        yield found
+
+
+@pytest.fixture
+def run(capfd):
+    def call(*arguments):
+        code = main(list(arguments))
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return call
+
+
+def test_from_a_channel_to_its_messages(server, run, tmp_path):
+    form = "symbol:string,price:double"
+    assert run("channel", "create", "quotes", form, "--sentence", "Quotes")[0] == 0
+    assert (
+        "quotes\t0 messages\t0 subscriptions\tsymbol:string,price:double"
+        in run("channel", "list")[1]
+    )
+    file = tmp_path / "m.jsonl"
+    lines = [{"symbol": s, "price": p} for s, p in (("IBM", 95.0), ("LU", 5.0), ("IBM", 120.0))]
+    file.write_text("\n".join(map(json.dumps, lines)))
+    for _ in range(2):  # the second time nothing is stored
+        code, _, err = run("publish", "quotes", str(file), "--publisher", "p", "--batch", "2")
+        assert (code, err) == (0, "3 messages published\n")
+    assert json.loads(run("channel", "show", "quotes")[1])["next"] == 4
+    code, out, _ = run("subscribe", "quotes", "symbol = 'IBM'", "--from", "all", "--count", "2",
+                       "--durable", "mine", "--explain")  # fmt: skip
+    assert code == 0
+    assert out.count('"symbol": "IBM"') == 2
+    assert out.count("=> match") == 2
+    code, out, _ = run("publish", "quotes", str(file), "--dry-run")
+    assert out.splitlines() == ['["mine"]', "[]", '["mine"]']
+    assert run("channel", "close", "quotes")[0] == 0
+    assert run("channel", "list")[1] == ""
+
+
+TABLE_13 = """[ChannelSubjects 5]
+NumberOfSubjects=1
+subject1=Quotes.Nyse
+mapping1=102.101
+[ChannelAttributes 5]
+NumberOfAttributes=2
+name1=StockId
+type1=PC_UINT_TYPE
+name2=Price
+type2=PC_DOUBLE_TYPE
+decimals2=2
+[ChannelProperties 5]
+Timeout=60
+"""
+TOML = """[[channel]]
+id = 5
+retention = 30
+[channel.subjects]
+"Quotes.Nyse" = "102.101"
+"Quotes.Lse" = "102.300"
+[[channel.attributes]]
+name = "StockId"
+type = "uint32"
+[[channel.attributes]]
+name = "Price"
+type = "double"
+decimals = 2
+[[channel.attributes]]
+name = "Note"
+type = "string"
+"""
+
+
+def test_us6910033_table_13_a_channel_from_a_file(server, run, tmp_path):
+    old, new = tmp_path / "channels.ini", tmp_path / "channels.toml"
+    old.write_text(TABLE_13)
+    new.write_text(TOML)
+    assert run("channel", "create", "quotes", "--file", str(old))[0] == 0
+    shown = json.loads(run("channel", "show", "quotes")[1])
+    assert shown["attributes"] == {"StockId": "uint32", "Price": "double"}
+    assert (shown["subjects"], shown["retention"]) == (["Quotes.Nyse"], 60)
+    assert run("channel", "create", "quotes", "--file", str(new))[0] == 0  # it grows
+    shown = json.loads(run("channel", "show", "quotes")[1])
+    assert (list(shown["attributes"]), shown["retention"]) == (["StockId", "Price", "Note"], 30)
+    (channel,) = server.parts.channels.by_name.values()
+    assert channel.channel.numbers["Lse"] == 300
+    assert channel.channel.attributes[1].decimals == 2
+    code, _, err = run("channel", "create", "quotes", "--file", str(old))
+    assert (code, "can be added, not changed" in err) == (2, True)
+    new.write_text(TOML.replace('"102.300"', '"102.301"'))
+    code, _, err = run("channel", "create", "quotes", "--file", str(new))
+    assert (code, "'Lse' has number 300: it stays so" in err) == (2, True)
+    code, _, err = run("channel", "create", "more", "a:int", "--file", str(old))
+    assert (code, "instead of attributes" in err) == (2, True)
+    old.write_text(TABLE_13 + TABLE_13.replace(" 5]", " 6]"))
+    code, _, err = run("channel", "create", "more", "--file", str(old))
+    assert (code, "choose one with --number" in err) == (2, True)
+    assert run("channel", "create", "more", "--file", str(old), "--number", "6")[0] == 0
+    code, _, err = run("channel", "create", "more", "--file", str(tmp_path / "none"))
+    assert (code, "No such file" in err) == (2, True)
+
+
+def test_what_is_wrong_is_told(server, run, tmp_path):
+    assert run("channel", "create", "quotes", "price:double")[0] == 0
+    code, _, err = run("subscribe", "quotes", "price >")
+    assert (code, "ends too early" in err) == (2, True)
+    code, _, err = run("publish", "nowhere", str(tmp_path / "none.jsonl"))
+    assert (code, "No such file" in err) == (2, True)
+    code, _, err = run("channel", "list", "--server", "http://127.0.0.1:1")
+    assert (code, "refused" in err) == (2, True)
+
+
+def test_a_principal_with_rights_and_a_token(server, run, tmp_path):
+    right = ("--right", "subscribe:quotes:nyse.>", "--right", "manage:*")
+    where = ("--directory", str(tmp_path / "data"))
+    code, token, _ = run("principal", "boss", *where, *right, "--token")
+    assert code == 0
+    code, _, err = run("channel", "list")  # from now on one must say who one is
+    assert (code, "say who you are" in err) == (2, True)
+    assert run("channel", "create", "quotes", "--token", token.strip())[0] == 0
+    registry = SqliteRegistry(tmp_path / "data" / "registry.db")
+    assert len(registry.rights("boss")) == 2
+    registry.close()
+    code, _, err = run("principal", "boss", *where, "--right", "fly:*")
+    assert (code, "is no right" in err) == (2, True)
+
+
+def test_without_the_extra_one_sentence_says_what_is_missing():
+    code = (
+        "import sys, importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'msgspec' else real(name, *a)\n"
+        "from tamis.cli import main; sys.exit(main(['channel', 'list']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "the broker needs msgspec: pip install 'tamis[broker]'\n"

@@ -1,0 +1,75 @@
+"""WebSocket frames: whole, in pieces, side by side with a library that others wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.frames import Frame, Opcode
+
+from tamis.server.web.frame_reader import FrameError, FrameReader, text_frame
+
+MOST = 1 << 20
+messages = st.lists(st.tuples(st.sampled_from([1, 2, 9]), st.binary(max_size=300)), max_size=8)
+
+
+def client(opcode, data, fin=True):
+    return Frame(Opcode(opcode), data, fin).serialize(mask=True)
+
+
+def fed(pieces, most=MOST):
+    reader = FrameReader(most)
+    return [tuple(found) for piece in pieces for found in reader.feed(piece)]
+
+
+@given(messages, st.randoms(use_true_random=False))
+def test_messages_come_whole_however_they_are_cut(told, chance):
+    told = [(opcode, data[:125] if opcode == 9 else data) for opcode, data in told]
+    whole = b"".join(client(*one) for one in told)
+    assert fed([whole]) == told
+    assert fed([whole[i : i + 1] for i in range(len(whole))]) == told
+    cuts = sorted(chance.randint(0, len(whole)) for _ in range(5))
+    assert fed([whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]) == told
+
+
+@pytest.mark.parametrize("size", [0, 1, 125, 126, 65_535, 65_536, 200_000])
+def test_all_sizes(size):
+    data = random.Random(size).randbytes(size)
+    assert fed([client(1, data)]) == [(1, data)]
+    assert text_frame(b"x" * size) == Frame(Opcode.TEXT, b"x" * size).serialize(mask=False)
+
+
+def test_fragments_are_joined_and_pings_come_between():
+    parts = [client(1, b"ab", False), client(9, b"?"), client(0, b"cd", False), client(0, b"e")]
+    assert fed(parts) == [(9, b"?"), (1, b"abcde")]
+    assert fed([b"".join(parts)]) == [(9, b"?"), (1, b"abcde")]
+
+
+BREACHES = {
+    "without a mask": (b"\x81\x01a", 1002),
+    "an opcode that nobody has": (b"\x83\x80\0\0\0\0", 1002),
+    "an extension that was not agreed upon": (b"\xc1\x80\0\0\0\0", 1002),
+    "goes on with nothing": (client(0, b"x"), 1002),
+    "begins anew within a message": (client(1, b"x", False) + client(1, b"y"), 1002),
+    "a long ping": (b"\x89\xfe\x00\x7e" + bytes(4 + 126), 1002),
+    "a terabyte": (b"\x81\xff" + (1 << 40).to_bytes(8, "big") + bytes(4), 1009),
+    "long parts": (client(1, bytes(600_000), False) + client(0, bytes(600_000)), 1009),
+}
+
+
+@pytest.mark.parametrize(("data", "code"), BREACHES.values(), ids=BREACHES)
+def test_what_breaks_the_rules_ends_the_connection(data, code):
+    with pytest.raises(FrameError) as told:
+        fed([data])
+    assert told.value.code == code
+    with pytest.raises(FrameError):
+        fed([data[i : i + 1000] for i in range(0, len(data), 1000)])
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_messages_or_an_error(data):
+    with contextlib.suppress(FrameError):
+        assert all(opcode in (1, 2, 8, 9, 10) for opcode, _ in fed([data]))

@@ -1,0 +1,118 @@
+"""kill -9 under load: nothing that was acknowledged is lost, nothing comes twice by sequence."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import httpx
+import pytest
+
+from server.servers import QUOTES
+from tamis.client import Agent
+
+MAIN = "import sys; from tamis.cli import main; sys.exit(main())"
+KILLS = int(os.environ.get("TAMIS_KILLS", "10"))
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def start(directory, port):
+    command = [sys.executable, "-c", MAIN, "serve", directory, "--http", f"127.0.0.1:{port}"]
+    with (directory / "errors").open("ab") as errors:
+        return subprocess.Popen(command, stderr=errors)
+
+
+def wait_for(port, process, seconds=300):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/health", timeout=1).json()
+        except httpx.TransportError:
+            time.sleep(0.02)
+    raise AssertionError(f"the server did not come back: it returned {process.poll()}")
+
+
+@pytest.fixture
+def running(tmp_path):
+    port = free_port()
+    box = {"process": start(tmp_path, port)}
+    try:
+        wait_for(port, box["process"])
+        yield tmp_path, port, box
+    finally:
+        box["process"].kill()
+        box["process"].wait()
+
+
+def test_kill_9_under_load_loses_and_doubles_nothing(running):
+    directory, port, box = running
+    url = f"http://127.0.0.1:{port}"
+    acknowledged, seen, ending = [], [], threading.Event()
+    with Agent(url) as writer, Agent(url) as reader:
+        writer.put_channel("quotes", QUOTES)
+        messages = reader.subscribe("quotes", "price >= 0",
+                                    durable="mine")  # fmt: skip
+
+        def publish():
+            number = 0
+            while not ending.is_set():
+                many = [{"attributes": {"volume": number + i, "price": 1.0}} for i in range(10)]
+                writer.publish_many("quotes", many)
+                acknowledged.extend(range(number, number + 10))
+                number += 10
+
+        def receive():
+            while threads[0].is_alive() or len(seen) < len(acknowledged):
+                try:
+                    message = messages.get(1)
+                except TimeoutError:
+                    continue
+                seen.append((message.sequence, message.attributes["volume"]))
+                messages.acknowledge(message)
+
+        threads = [threading.Thread(target=publish), threading.Thread(target=receive)]
+        for thread in threads:
+            thread.start()
+        chance, slowest = random.Random(5), 0.0
+        for _ in range(KILLS):
+            enough, end = len(acknowledged) + 20, time.monotonic() + 300
+            while len(acknowledged) < enough and time.monotonic() < end:
+                time.sleep(0.01)
+            time.sleep(chance.random() / 5)
+            os.kill(box["process"].pid, signal.SIGKILL)
+            box["process"].wait()
+            begin = time.monotonic()
+            box["process"] = start(directory, port)
+            wait_for(port, box["process"])
+            slowest = max(slowest, time.monotonic() - begin)
+        time.sleep(1)
+        ending.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+    print(f"{KILLS} kills, {len(acknowledged)} acknowledged, back in {slowest:.1f} s")
+    sequences = [sequence for sequence, _ in seen]
+    assert sequences == sorted(set(sequences)), "twice, or out of order"
+    assert [volume for _, volume in seen] == list(range(len(seen))), "lost, or stored twice"
+    assert set(acknowledged) <= {volume for _, volume in seen}
+    assert len(acknowledged) > 50
+
+
+def test_it_stops_cleanly_when_asked_to(running):
+    _, port, box = running
+    with Agent(f"http://127.0.0.1:{port}") as agent:
+        agent.put_channel("quotes", QUOTES)
+        agent.subscribe("quotes")  # an open stream does not keep it
+        box["process"].send_signal(signal.SIGTERM)
+        assert box["process"].wait(15) == 0

@@ -1,0 +1,112 @@
+"""E-mail: to an SMTP server that nobody here wrote, which refuses at times."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import re
+import socket
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import AuthResult
+
+from server.servers import QUOTES, served
+from server.test_webhooks import until
+from tamis.errors import InputError
+from tamis.server.deliveries import MailServer
+from tamis.server.deliveries.mail import Mail, check_mail_address
+
+ONE = "/api/channels/quotes/subscriptions/mine"
+MESSAGES = "/api/channels/quotes/messages"
+
+
+class Postbox:
+    def __init__(self) -> None:
+        self.mails, self.answers, self.logins = [], [], []
+
+    async def handle_DATA(self, server, session, envelope):  # noqa: N802
+        answer = self.answers.pop(0) if self.answers else "250 OK"
+        if answer.startswith("250"):
+            policy = email.policy.default
+            self.mails.append((envelope, email.message_from_bytes(envelope.content, policy=policy)))
+        return answer
+
+    def authenticate(self, server, session, envelope, mechanism, data):
+        self.logins.append((data.login, data.password))
+        return AuthResult(success=data.password == b"pass")
+
+
+@pytest.fixture
+def post():
+    box = Postbox()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        box.port = free.getsockname()[1]
+    controller = Controller(box, "127.0.0.1", box.port, authenticator=box.authenticate,
+                            auth_require_tls=False)  # fmt: skip
+    controller.start()
+    yield box
+    controller.stop()
+
+
+def sequences(mail):
+    return [int(n) for n in re.findall(r"^(\d+)  ", mail.get_content(), re.MULTILINE)]
+
+
+def test_a_digest_in_one_mail_tried_again(tmp_path, post, monkeypatch):
+    monkeypatch.setattr(Mail, "first_pause", 0.01)
+    post.answers += ["451 try again later", "250 OK"]
+    server = MailServer("127.0.0.1", post.port, "broker@tamis.example", "me", "pass")
+    with served(tmp_path, mail=server) as found, found.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        asked = {"selector": "price > 0", "email": "alice@example.com", "digest": 1}
+        made = http.put(ONE, json=asked).json()
+        assert made["delivery"] == {"email": "alice@example.com", "digest": 1}
+        for symbol in ("IBM", "größer", "LU"):
+            http.post(MESSAGES, json={"attributes": {"symbol": symbol, "price": 1.0}})
+        until(lambda: post.mails)
+        (envelope, mail), *more = post.mails
+        assert (envelope.rcpt_tos, more) == (["alice@example.com"], [])
+        assert sequences(mail) == [1, 2, 3]
+        assert '"symbol":"größer"' in mail.get_content()
+        assert mail["Subject"] == "quotes: 3 messages for mine"
+        assert mail["Message-ID"] == "<quotes.mine.1-3@tamis.example>"
+        assert post.logins[0] == (b"me", b"pass")
+        until(lambda: http.get(ONE).json()["cursor"] == 3)
+        assert http.get(f"{ONE}/dead").json()["failures"] == 1
+
+
+def test_what_is_refused_for_good_becomes_a_dead_letter(tmp_path, post):
+    server = MailServer("127.0.0.1", post.port, "broker@tamis.example")
+    post.answers += ["550 no such mailbox"]
+    with served(tmp_path, mail=server) as found, found.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"email": "nobody@example.com"})
+        http.post(MESSAGES, json={"attributes": {"symbol": "x" * 5000}})
+        until(lambda: http.get(f"{ONE}/dead").json()["dead"])
+        dead = http.get(f"{ONE}/dead").json()["dead"]
+        assert dead == [{"sequence": 1, "problem": "550 no such mailbox"}]
+        http.post(MESSAGES, json={"attributes": {"symbol": "y" * 5000}})
+        until(lambda: post.mails)
+        assert sequences(post.mails[0][1]) == [2]
+        assert "... (5,013 characters)" in post.mails[0][1].get_content()
+
+
+def test_what_is_wrong_is_told(tmp_path, post):
+    with served(tmp_path) as found, found.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        answer = http.put(ONE, json={"email": "alice@example.com"})
+        assert (answer.status_code, "--smtp" in answer.text) == (422, True)
+    server = MailServer("127.0.0.1", post.port, "broker@tamis.example")
+    with served(tmp_path, mail=server) as found, found.http() as http:
+        for asked in (
+            {"email": "alice@example.com\r\nBcc: eve@example.com"},
+            {"email": "alice@example.com", "webhook": "https://example.com"},
+            {"email": "alice@example.com", "digest": -1},
+        ):
+            assert http.put(ONE, json=asked).status_code == 422
+    assert "pass" not in repr(MailServer("h", 25, "a@b", "me", "pass"))
+    for bad in ("", "a", "a@", "@b", "a b@c", "a@b,c@d", "a@b\n", "ä@b"):
+        with pytest.raises(InputError):
+            check_mail_address(bad)
