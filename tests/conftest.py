@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+os.environ.setdefault("TAMIS_KERNELS", "now")  # before anything imports a kernel
+
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(

@@ -219,7 +219,9 @@ def test_tick_alerts_are_set_off_by_some_ticks():
 # --- experiments -------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "spark"])
+@pytest.mark.parametrize(
+    "name", [name for name in EXPERIMENTS if name not in ("spark", "flow", "native")]
+)
 def test_experiments_run_at_a_tiny_scale_and_survive_a_round_trip(name, tmp_path):
     check_result(name, EXPERIMENTS[name]("tiny"), tmp_path)
 
@@ -249,7 +251,7 @@ def test_figures_of_spark_become_tables(monkeypatch, tmp_path):
     """What is measured runs in tests/spark; here the figures are given."""
     from bench.experiments import spark
 
-    monkeypatch.setattr(spark, "_apart", lambda *given: {n: FIGURES[n] for n in given[3:]})
+    monkeypatch.setattr(spark, "apart", lambda *given: {n: FIGURES[n] for n in given[3:]})
     result = spark.run("tiny")
     check_result("spark", result, tmp_path)
     met = {row[0]: (row[3], row[4]) for row in result.tables[0].rows}
@@ -262,6 +264,66 @@ def test_figures_of_spark_become_tables(monkeypatch, tmp_path):
         "300 stock alerts, Zipf / equi-join": ("25x", "yes"),
         "start to first micro-batch, 100 alerts: median": ("1 s", "yes"),
         "each further Python worker, 300 alerts": ("150 MB", "NO"),
+    }
+
+
+FLOW_FIGURES = {
+    "without_subscriptions": [
+        ["pass-through", 1.0, 5e6, 9],
+        ["by hand, Spark SQL", 2.0, 2.5e6, 9],
+        ["flow, rewritten", 2.1, 2.4e6, 9],
+        ["flow, arc by arc", 3.0, 1.7e6, 9],
+    ],
+    "with_subscriptions": [
+        [50, "pass-through", 1.0, 7],
+        [50, "equi-join by hand", 2.0, 7],
+        [50, "flow, rewritten", 3.5, 7],
+        [50, "flow, arc by arc", 3.0, 7],
+    ],
+    "one_query_each": [[100, 10, 90.0, 3.0]],
+    "two_sinks": [[2.0, 2.2]],
+    "by_paths": [[1, 1.0, 1.0, 1.0, 5], [10, 1.5, 3.0, 3.0, 6]],
+    "by_subscriptions": [[10, 1.0], [1000, 1.5]],
+}
+
+
+PLANS = [
+    ["simple", 100, 9, "join", 2.0, 3.0, None, 2.5, 2.0, 4.0],
+    ["mixed", 100, 9, "matcher", None, None, 3.0, None, None, 2.0],
+    ["simple", 10, 9, "columns", None, None, None, 1.0, None, 4.0],
+]
+
+
+def test_figures_of_plans_become_tables(monkeypatch, tmp_path):
+    from bench.experiments import native
+
+    monkeypatch.setattr(native, "apart", lambda *given: {"plans": PLANS})
+    result = native.run("tiny")
+    check_result("native", result, tmp_path)
+    met = {row[0]: (row[3], row[4]) for row in result.tables[0].rows}
+    assert met == {
+        "match, 100 simple rules / equi-join and filtered arrays": ("1.2x", "aim"),
+        "deliveries, 100 simple rules / equi-join": ("1x", "yes"),
+        "match, 100 simple rules / equi-join, which drops messages without a match": ("0.8x", "NO"),
+        "match, 100 mixed rules / CASE WHEN": ("1.5x", "aim"),
+    }
+
+
+def test_figures_of_flows_become_tables(monkeypatch, tmp_path):
+    """What is measured runs in tests/spark; here the figures are given."""
+    from bench.experiments import flow
+
+    monkeypatch.setattr(flow, "_apart", lambda scale: FLOW_FIGURES)
+    result = flow.run("tiny")
+    check_result("flow", result, tmp_path)
+    met = {row[0]: (row[3], row[4]) for row in result.tables[0].rows}
+    assert met == {
+        "flow / the same by hand": ("1.05x", "yes"),
+        "50 subscriptions / pass-through": ("3.5x", "NO"),
+        "50 subscriptions / equi-join by hand": ("1.75x", "yes"),
+        "100 subscriptions, faster than one query each": ("30x", "aim"),
+        "50 subscriptions, rewritten / arc by arc": ("1.17x", "NO"),
+        "two sinks / one": ("1.1x", "aim"),
     }
 
 
@@ -325,6 +387,7 @@ def test_results_name_no_host_and_no_path():
         "architecture",
         "python",
         "duckdb",
+        "msgspec",
         "numba",
         "numpy",
         "pyarrow",

@@ -9,15 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tamis.engine import Matcher, Matches
+    from tamis.engine import Details, Matcher, Matches
     from tamis.errors import (
+        ChannelError,
+        FlowError,
         InputError,
         MessageError,
+        ResultError,
         SchemaError,
         SelectorError,
         SnapshotError,
+        SubjectError,
         SubscriptionError,
         TamisError,
+        WireError,
     )
     from tamis.language import Limits
     from tamis.schema import Schema
@@ -25,31 +30,43 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Details": "engine",
     "Matcher": "engine",
     "Matches": "engine",
+    "ChannelError": "errors",
+    "FlowError": "errors",
     "InputError": "errors",
     "MessageError": "errors",
+    "ResultError": "errors",
     "SchemaError": "errors",
     "SelectorError": "errors",
     "SnapshotError": "errors",
+    "SubjectError": "errors",
     "SubscriptionError": "errors",
     "TamisError": "errors",
+    "WireError": "errors",
     "Limits": "language",
     "Schema": "schema",
 }
 
 __all__ = [
+    "ChannelError",
+    "Details",
+    "FlowError",
     "InputError",
     "Limits",
     "Matcher",
     "Matches",
     "MessageError",
+    "ResultError",
     "Schema",
     "SchemaError",
     "SelectorError",
     "SnapshotError",
+    "SubjectError",
     "SubscriptionError",
     "TamisError",
+    "WireError",
 ]
 
 

@@ -1,13 +1,29 @@
-"""Compile every kernel once: `python -m tamis.warm`. Set-up does it, so that no user waits."""
+"""Compile every kernel once: `tamis warm`, `python -m tamis.warm`. Set-up does it, so that no user
+waits; else the first use does it in the background (tamis/kernel.py)."""
 
 from __future__ import annotations
 
+import os
+
+os.environ["TAMIS_KERNELS"] = "now"  # before kernels are imported
+
+import contextlib
+import fcntl
+import sys
+import threading
+from collections.abc import Iterator
+
 import pyarrow as pa
 
-from tamis.diagram.conditions import diagram_of
-from tamis.diagram.reference import eval_bdd, mv_eval_bdd, truths_of
 from tamis.engine import Matcher
-from tamis.language import parse
+from tamis.flow.states.fold.compiled import warm as warm_states
+from tamis.kernel import STORE, show_progress
+from tamis.pubsub.channel import Channel, ChannelAttribute
+from tamis.pubsub.subject import Subject, SubjectFilter
+from tamis.pubsub.subject_index import SubjectIndex
+from tamis.pubsub.typecodes import TypeCode
+from tamis.pubsub.wire import Codec
+from tamis.pubsub.wire.columns import decode_columns, encode_columns
 from tamis.schema import Schema
 
 _SELECTORS = (
@@ -19,6 +35,34 @@ _SELECTORS = (
 
 
 def main() -> None:
+    """All kernels; a line on a terminal says how far it is."""
+    done = threading.Event()
+    if sys.stderr.isatty():
+        threading.Thread(target=_tell, args=(done,), daemon=True).start()
+    try:
+        with _alone():
+            if not STORE.ready:
+                _compile()
+                STORE.all_compiled()
+    finally:
+        done.set()
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """One process at a time: those that come later find the kernels compiled."""
+    with STORE.lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _tell(done: threading.Event) -> None:
+    while not done.wait(0.2):
+        show_progress()
+    print(file=sys.stderr)
+
+
+def _compile() -> None:
     schema = Schema.of(symbol=str, venue=str, price=float, volume=int)
     symbols = [f"S{i % 40}" for i in range(100)]
     venues = [f"V{i % 3}" if i % 7 else None for i in range(100)]
@@ -35,10 +79,30 @@ def main() -> None:
         matcher.match({"symbol": "abc", "price": 1.0, "volume": 8})
         matcher.remove(0)
         matcher.settle()
-    diagram = diagram_of([parse(text) for text in _SELECTORS], schema)
-    message = {"symbol": "S1", "price": 1.0, "volume": 8}
-    eval_bdd(diagram.shared, truths_of(diagram, message))
-    mv_eval_bdd(diagram.shared, truths_of(diagram, message))
+    _lists(symbols)
+    _packets(pa.table({"symbol": symbols, **numbers}))
+
+
+def _lists(tags: list[str]) -> None:
+    """The kernels of lists."""
+    matcher = Matcher(Schema.of(tags=list[str], prices=list[float]))
+    matcher.add_many((i, f"ANY(tags) = 'S{i}' AND ALL(prices) < {i}.5") for i in range(20))
+    lists = [tags[i : i + i % 4] for i in range(len(tags))]
+    matcher.match_batch(pa.table({"tags": lists, "prices": [[float(len(own))] for own in lists]}))
+
+
+def _packets(table: pa.Table) -> None:
+    """The kernels of tamis.pubsub."""
+    kinds = {"symbol": TypeCode.STRING, "price": TypeCode.DOUBLE, "volume": TypeCode.UINT}
+    attributes = tuple(ChannelAttribute(name, kind) for name, kind in kinds.items())
+    codec = Codec(Channel(1, attributes).with_subject("quotes.nyse"))
+    header = {"publisher": 1, "session": 1, "sequence": 0}
+    decode_columns(codec, encode_columns(codec, table, "quotes.nyse", **header).data)
+    index: SubjectIndex[int] = SubjectIndex()
+    index.add_many((i, SubjectFilter((f"a{i}", "*"))) for i in range(100))
+    index.match(Subject(("a1", "b")))
+    index.match_many([Subject(("a1", "b"))])
+    warm_states()
 
 
 def _wide_or(seed: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import errno
 import os
 import signal
 import sys
@@ -15,8 +16,12 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from tamis import __version__
+from tamis.cli import broker
+from tamis.cli.flows import flow_app
 from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
+from tamis.cli.rules import check_samples, diff, report
 from tamis.cli.run import from_job_file, run
+from tamis.cli.wire import wire
 from tamis.errors import InputError, SelectorError, TamisError
 
 if TYPE_CHECKING:
@@ -33,25 +38,44 @@ app = App(
     config=from_job_file,
 )
 app.command(run)
+app.command(check_samples, name="test")
+app.command(diff)
+app.command(report)
+app.command(wire)
+app.command(flow_app)
+for _command in (broker.serve, broker.publish, broker.subscribe, broker.principal, broker.channel):
+    app.command(_command)
 Word = Annotated[str, Parameter(allow_leading_hyphen=True)]  # "-" or "-1 < price"
 
 
 @app.command
-def check(selector: Word, /, *, language: Language = STANDARD) -> None:
+def check(
+    selector: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    /,
+    *,
+    file: Word | None = None,
+    semantics: Semantics = "sql",
+    language: Language = STANDARD,
+) -> None:
     """Print SELECTOR in canonical form and its attributes, or say what is wrong with it.
 
     Parameters
     ----------
     selector
         The selector; - reads it from standard input.
+    file
+        Check all subscriptions of this file instead: JSON lines, CSV or Parquet.
+    semantics
+        What undefined attributes mean: it decides which selectors match never, or always.
     """
-    from tamis.language import Attribute, canonical
+    from tamis.cli.checking import check_file, check_one
 
-    condition, types = language.parse(argument(selector, "selector"))
-    print(canonical(condition))
-    for name, kinds in types.items():
-        shown = " or ".join(sorted(kind.value for kind in kinds)) or "any type"
-        print(f"  {canonical(Attribute(name))}: {shown}")
+    if (selector is None) == (file is None):
+        raise InputError("check what? give one selector, or a file of them with --file")
+    if file is not None:
+        check_file(file, language, semantics)
+    elif selector is not None:
+        check_one(argument(selector, "selector"), language)
 
 
 @app.command
@@ -61,8 +85,9 @@ def match(
     /,
     *,
     output: Word = "-",
-    format: Literal["jsonl", "parquet"] | None = None,
+    format: Literal["jsonl", "csv", "parquet"] | None = None,
     all: Annotated[bool, Parameter(negative="")] = False,
+    with_messages: Annotated[bool, Parameter(negative="")] = False,
     semantics: Semantics = "sql",
     messages_format: Literal["auto", "jsonl", "csv", "parquet", "arrow", "xml"] = "auto",
     strict_input: Annotated[bool, Parameter(negative="")] = False,
@@ -83,6 +108,8 @@ def match(
         The format of the output; else its name decides.
     all
         Write messages that match nothing too.
+    with_messages
+        Write what each message holds beside its number.
     semantics
         What undefined attributes mean.
     messages_format
@@ -104,12 +131,12 @@ def match(
     need_schema(semantics, schema)
     matcher = Matcher(schema, semantics=semantics, dialect=language.dialect, limits=language.limits)
     report = Report(strict_input)
-    job = Job(matcher, report)
+    job = Job(matcher, report, contents=with_messages)
     start = time.perf_counter()
     try:
         with progress() as track:
             job.subscribe(subscriptions, track("subscriptions"))
-            with writer(output, format, all, id_type(job.id_types)) as sink:
+            with writer(output, format, all, id_type(job.id_types), with_messages) as sink:
                 job.match(messages, messages_format, batch_rows, sink, track("messages"))
     finally:
         report.close()
@@ -152,9 +179,10 @@ def explain(
 @app.command
 def draw(
     *selectors: Word,
-    output: Word = "-",
+    output: Annotated[str, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = "-",
     unrestricted: Annotated[bool, Parameter(negative="")] = False,
     implications: Annotated[bool, Parameter(negative="")] = False,
+    compiled: Annotated[bool, Parameter(negative="")] = False,
     semantics: Semantics = "sql",
     language: Language = STANDARD,
 ) -> None:
@@ -170,10 +198,12 @@ def draw(
         Keep tests that earlier tests on the same path decide.
     implications
         Draw a tree for each selector, and the implications from tree to tree.
+    compiled
+        Print what the engine makes of the selectors, as text: indexes, access, clusters, trees.
     semantics
         What undefined attributes mean.
     """
-    from tamis.cli.output import whole_file
+    from tamis.cli.output import opened
     from tamis.diagram.conditions import diagram_of
     from tamis.diagram.draw import mermaid, svg
 
@@ -184,24 +214,46 @@ def draw(
             raise InputError(f"draw has no option {text}: see tamis draw --help")
     if selectors.count("-") > 1:
         raise InputError("only one of the SELECTORS can be standard input")
-    if output != "-" and not output.endswith((".svg", ".mmd")):
+    if output != "-" and not compiled and not output.endswith((".svg", ".mmd")):
         raise InputError(f"{output}: the name must end in .svg or .mmd")
     schema = language.read_schema()
     need_schema(semantics, schema)
-    conditions = [language.parse(argument(text, "selector"))[0] for text in selectors]
-    if implications:
+    texts = [argument(text, "selector") for text in selectors]
+    conditions = [language.parse(text)[0] for text in texts]
+    if compiled:
+        drawn = _compiled(texts, schema, semantics, language)
+    elif implications:
         drawn = _implications(conditions, schema, semantics, output)
     else:
         diagram = diagram_of(conditions, schema, semantics, restricting=not unrestricted)
         drawn = svg(diagram) if output.endswith(".svg") else mermaid(diagram)
-    with whole_file(output) as file:
+    with opened(output) as file:
         file.write(drawn.encode())
+
+
+@app.command
+def warm() -> None:
+    """Compile all kernels for this machine, so that no first use does it. Takes a minute or two."""
+    import subprocess
+
+    raise SystemExit(subprocess.call([sys.executable, "-m", "tamis.warm"]))
+
+
+def _compiled(
+    texts: list[str], schema: Schema | None, semantics: Semantics, language: Language
+) -> str:
+    from tamis.engine import Matcher
+
+    limits = language.limits
+    matcher = Matcher(schema, semantics=semantics, dialect=language.dialect, limits=limits)
+    matcher.add_many(enumerate(texts, 1))
+    return matcher.compiled()
 
 
 def _implications(
     conditions: list[Condition], schema: Schema | None, semantics: Semantics, output: str
 ) -> str:
-    from tamis.engine.implications.draw import mermaid, picture, svg
+    from tamis.engine.implications.drawing import mermaid, picture, svg
 
     if len(conditions) < 2:
         raise InputError("--implications stand between trees: give two selectors or more")
@@ -225,15 +277,17 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command and return its exit code: 0, or 2 where the input or its use is bad."""
+    """Run a command and return its exit code: 0, what the command says, or 2 where the input or its
+    use is bad."""
     from tamis.messages.source import MAX_LINE
 
     csv.field_size_limit(MAX_LINE)  # of the whole process, so set here and not by the library
+    _open_closed()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         with contextlib.suppress(ValueError):  # not the main thread: its owner handles signals
             signal.signal(signal.SIGINT, _interrupt)
     try:
-        app(arguments, exit_on_error=False, result_action="return_value")
+        code = app(arguments, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError:
         return BAD_INPUT  # told already
@@ -246,10 +300,21 @@ def main(arguments: list[str] | None = None) -> int:
         _abandon_output()
         return BROKEN_PIPE
     except OSError as error:  # files tell of themselves by InputError, so this is the output
+        closed = error.errno == errno.EBADF
         _abandon_output()
-        print(f"cannot write: {error.strerror}", file=sys.stderr)
+        told = "standard output is closed" if closed else error.strerror
+        print(f"cannot write: {told}", file=sys.stderr)
         return BAD_INPUT
-    return 0
+    return code if isinstance(code, int) else 0
+
+
+def _open_closed() -> None:
+    """Whoever started us may have closed standard output or error. Then no file may get their
+    numbers, and what is written there fails, or goes nowhere."""
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _abandon_output() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tamis.spark.job import Stream
     from tamis.spark.matching import Options
 
+_SHOWN = ("messages-select", "carry", "order-by")  # lists that hold no secrets
 Many = Annotated[tuple[str, ...], Parameter(negative="", show_default=False)]
 Count = Annotated[int | None, Parameter(validator=Number(gte=1), show_default=False)]
 Maybe = Annotated[str | None, Parameter(show_default=False)]
@@ -86,6 +87,21 @@ class Output:
 
     column: Maybe = None
     "The name of the column with the result."
+
+    carry: Many = ()
+    "A column of the subscriptions that comes along with a match; may be given again."
+
+    order_by: Many = ()
+    "A column of the subscriptions that says which matches come first, also 'priority DESC'."
+
+    limit: Count = None
+    "How many matches of each message are kept."
+
+    first: bool = False
+    "Keep the first match of each message alone."
+
+    valid_at: Maybe = None
+    "The time by which valid_from and valid_to count: an attribute, or now() for the clock."
 
     version_column: Maybe = None
     "A name for a column with the version of Subscriptions that was used."
@@ -161,6 +177,16 @@ def options_of(
         options["shard_size"] = rules.shard_size
     if output.version_column is not None:
         options["version"] = output.version_column
+    if output.carry:
+        options["carry"] = output.carry
+    if output.order_by:
+        options["order_by"] = output.order_by
+    if output.limit is not None:
+        options["limit"] = output.limit
+    if output.first:
+        options["first"] = True
+    if output.valid_at is not None:
+        options["valid_at"] = output.valid_at
     return options
 
 
@@ -206,7 +232,7 @@ def told(*groups: Any) -> list[tuple[str, str]]:
             if value in (None, (), False):
                 continue
             name = option.name.replace("_", "-")
-            if isinstance(value, tuple) and name != "messages-select":
+            if isinstance(value, tuple) and name not in _SHOWN:
                 value = [text.partition("=")[0] for text in value]
             found.append(
                 (name, ", ".join(value) if isinstance(value, list | tuple) else str(value))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tamis.cli.report import Report
+from tamis.cli.report import Report, is_bare
 from tamis.engine import Id, Matcher, Matches
 from tamis.errors import MessageError, SelectorError, SubscriptionError
 from tamis.messages.reading import Format, read
@@ -17,6 +17,7 @@ from tamis.messages.subscriptions import Subscriptions, read_subscriptions
 if TYPE_CHECKING:
     from tamis.cli.output import Writer
 
+_ODD = 100  # characters of a selector that may be one name
 Advance = Callable[[float | None, int], None]  # the part that is done, and the rows that it was
 
 
@@ -26,6 +27,7 @@ class Job:
 
     matcher: Matcher
     report: Report
+    contents: bool = False  # whether all of a message is written, not only its number
     id_types: set[type] = field(default_factory=set)
     messages: int = 0
     matched: int = 0
@@ -35,8 +37,23 @@ class Job:
         """Add the subscriptions of a file; a bad one is reported with its line."""
         for some in read_subscriptions(path, self.report.bad):
             self.matcher.add_many(some.pairs, _Blame(some, self.report))
+            self._note(some)
             self.id_types.update(type(id) for id, _ in some.pairs)
             advance(some.progress, len(some.pairs))
+
+    def _note(self, some: Subscriptions) -> None:
+        """What is likely to be a mistake: no selector at all, or one name."""
+        for (id, selector), line in zip(some.pairs, some.lines, strict=True):
+            if len(selector) > _ODD:
+                continue
+            said = ""
+            if not selector.strip():
+                said = "the selector is empty, so it matches every message"
+            elif self.matcher.schema is None and is_bare(selector):
+                said = "a name alone asks for a Boolean attribute that is TRUE"
+            if said:
+                place = f"{some.file}, {some.place} {line}"
+                self.report.note(f"{place}: subscription {id!r}: {said}")
 
     def match(
         self, path: str, format: Format, batch_rows: int, output: Writer, advance: Advance
@@ -46,12 +63,14 @@ class Job:
             path,
             format=format,
             schema=self.matcher.schema,
-            columns=self.matcher.attributes,
+            columns=None if self.contents else self.matcher.attributes,
             on_bad=self.report.bad,
             batch_rows=batch_rows,
         ):
             for start, matches in self._matches(batch, batch.rows, 0):
-                output.write(batch.numbers[start : start + len(matches)], matches)
+                end = start + len(matches)
+                rows = batch.rows[start:end] if self.contents else None
+                output.write(batch.numbers[start:end], matches, rows)
                 self.messages += len(matches)
                 self.matched += int((matches.counts > 0).sum())
                 self.matches += len(matches.ids)

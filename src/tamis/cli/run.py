@@ -93,7 +93,8 @@ def run(
         stream=stream_of(streaming),
         named=output.report is not None,
     )
-    given = told(messages, subscriptions, output, streaming, cluster)
+    of_stream = [streaming] if streaming.stream else []
+    given = told(messages, subscriptions, output, *of_stream, cluster)
     _do(made, cluster, output, [("result", result), ("semantics", semantics), *given])
 
 
@@ -111,10 +112,12 @@ def _do(job: Job, cluster: Cluster, output: Output, given: Sequence[tuple[str, s
         refused = running.problems()
         _tell_problems(refused, output.problems)
         say("matching")
-        stopped = _stopped(running, tell)
+        stopped, counted = _stopped(running, tell), None
         if output.report is not None:
-            _write(output.report, _page(running, given, refused))
-    print_summary(running, refused, [("output", output.output), ("report", output.report)])
+            _write(output.report, _page(running, given, refused).encode("utf-8", "replace"))
+            counted = _write_counts(running, output.report)
+    places = [("output", output.output), ("report", output.report), ("rules", counted)]
+    print_summary(running, refused, places)
     if stopped:
         raise KeyboardInterrupt
 
@@ -138,10 +141,22 @@ def _page(running: Running, given: Sequence[tuple[str, str]], refused: list[Any]
     return page(facts(running, given, refused))
 
 
+def _write_counts(running: Running, report: str) -> str | None:
+    """The matches of each rule beside the report; where, if they were counted."""
+    from tamis.spark.rule_counts import as_json, as_parquet, rules
+
+    if running.job.result not in ("match", "deliveries"):
+        return None
+    table, base = rules(running), str(Path(report).with_suffix(""))
+    _write(f"{base}.rules.json", as_json(running, table))
+    _write(f"{base}.rules.parquet", as_parquet(table))
+    return f"{base}.rules.json, {base}.rules.parquet"
+
+
 def _spark() -> Any:
     try:
         from tamis.spark import job
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         if error.name != "pyspark":
             raise
         raise TamisError(str(error)) from None
@@ -154,36 +169,53 @@ def _tell_problems(refused: list[dict[str, Any]], path: str | None) -> None:
     if len(refused) > SHOWN:
         print(f"... and {len(refused) - SHOWN:,} more; {len(refused):,} in all", file=sys.stderr)
     if path is not None:
-        _write(path, "".join(json.dumps(bad, ensure_ascii=False) + "\n" for bad in refused))
+        lines = "".join(json.dumps(bad, ensure_ascii=False) + "\n" for bad in refused)
+        _write(path, lines.encode("utf-8", "replace"))
 
 
-def _write(path: str, text: str) -> None:
-    from tamis.cli.output import whole_file
+def _write(path: str, data: bytes) -> None:
+    from tamis.cli.output import opened
 
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
-    with whole_file(path) as file:
-        file.write(text.encode("utf-8", "replace"))
+    with opened(path) as file:
+        file.write(data)
 
 
 def from_job_file(app: App, commands: tuple[str, ...], arguments: ArgumentCollection) -> None:
     """Give `run` the options of its TOML file, where the command line does not say otherwise."""
-    if commands != ("run",):
+    if commands not in (("run",), ("flow", "run")):
         return
     known = {name[2:]: found for found in arguments for name in found.names if name[:2] == "--"}
-    first = next(found for found in arguments if found.name == "JOB")
+    first = next(found for found in arguments if found.name in ("JOB", "FILE"))
     if not first.tokens:
         return
     path = first.tokens[0].value
-    for name, values in jobfile.options(path, options_in(arguments)).items():
+    options = options_in(arguments)
+    if commands == ("flow", "run"):
+        if not path.endswith(".toml"):
+            return  # the flow itself
+        told = jobfile.options(path, options | {"flow"})
+        first.tokens[:] = [_token(path, "flow", _flow_of(path, told))]
+    else:
+        told = jobfile.options(path, options)
+    for name, values in told.items():
         found = known[name]
         if isinstance(values, list):  # those of the command line come last, and win key by key
             found.tokens[:0] = [_token(path, name, value) for value in values]
         elif not found.tokens:
             several = values if isinstance(values, tuple) else (values,)
             found.tokens += [_token(path, name, value) for value in several]
+
+
+def _flow_of(path: str, told: dict[str, jobfile.Value]) -> str:
+    """The file of the flow that a job names, from where the job's file is."""
+    flow = told.pop("flow", None)
+    if not isinstance(flow, str):
+        raise InputError(f"{path}: say which flow to run: flow = 'stocks.flow'")
+    return str(Path(path).parent / flow)
 
 
 def _token(path: str, name: str, value: str | bool) -> Token:
