@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("svg")
-from matplotlib import pyplot as plt
-
+from bench import progress
 from bench.report import Chart
 
 
-def draw(chart: Chart, folder: Path) -> Path:
-    """Write `<chart.name>.svg` and say where it is."""
+def draw(chart: Chart, folder: Path) -> Path | None:
+    """Write `<chart.name>.svg` and say where it is; None where matplotlib is not installed."""
+    try:
+        import matplotlib
+    except ModuleNotFoundError:
+        progress.say(f"no plot {chart.name}: pip install matplotlib draws it")
+        return None
+    matplotlib.use("svg")
+    from matplotlib import pyplot as plt
+
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / f"{chart.name}.svg"
     with plt.rc_context({"svg.hashsalt": chart.name, "svg.fonttype": "none", "font.size": 9}):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from bench.workloads import icse
+from tamis.diagram import packed
 from tamis.diagram.shared import Shared, build, no_knowledge
 from tamis.language import And, Condition, Not, Or, parse
 
@@ -26,7 +27,7 @@ def printed(conditions: Sequence[Condition]) -> Shared:
 
 
 def _words(condition: Condition, negated: bool = False) -> Iterator[int]:
-    """The condition in postfix words (see diagram.kernels.build_one), NOT pushed to the atoms."""
+    """The condition in postfix words (see diagram.bdd.build_one), NOT pushed to the atoms."""
     match condition:
         case Not(part):
             yield from _words(part, not negated)
@@ -34,6 +35,6 @@ def _words(condition: Condition, negated: bool = False) -> Iterator[int]:
             for part in parts:
                 yield from _words(part, negated)
             conjunction = isinstance(condition, And) != negated
-            yield -2 * len(parts) - (1 if conjunction else 2)
+            yield (packed.conjunction if conjunction else packed.disjunction)(len(parts))
         case _:
-            yield 2 * _PRINTED[condition] + negated
+            yield packed.literal(_PRINTED[condition], negated)

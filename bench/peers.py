@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from types import CodeType
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -163,6 +162,8 @@ class Join:
 
     def __init__(self, alerts: pa.Table, on: str = INEQUALITIES, *, threads: int = 1) -> None:
         self.on = on
+        import duckdb  # here alone: the other experiments run without it
+
         self.database = duckdb.connect(config={"threads": threads})
         self.database.register("given", alerts)
         self.database.execute("CREATE TABLE alerts AS SELECT * FROM given")

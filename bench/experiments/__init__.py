@@ -7,7 +7,32 @@ from importlib import import_module
 
 from bench.report import Result
 
-_NAMES = ("icse", "stock", "general", "updates", "memory", "rules", "implications", "spark")
+_NAMES = (
+    *(
+        "icse",
+        "stock",
+        "relevance",
+        "relevance_texts",
+        "lists",
+        "general",
+        "updates",
+        "memory",
+        "rules",
+    ),
+    *(
+        "implications",
+        "frames",
+        "spark",
+        "native",
+        "carry",
+        "flow",
+        "states",
+        "wire",
+        "subjects",
+        "filters",
+        "broker",
+    ),
+)
 
 
 def _runner(name: str) -> Callable[[str], Result]:

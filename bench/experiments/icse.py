@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from bench import diagrams, peers, progress
 from bench.measure import cpu_seconds, timed, wall_by_turns
+from bench.reference import eval_bdd, mv_eval_bdd, truths_of
 from bench.report import Chart, Goal, Result, Table, verdicts
 from bench.workloads import icse
 from tamis import Matcher
 from tamis.diagram.conditions import diagram_of
-from tamis.diagram.reference import eval_bdd, mv_eval_bdd, truths_of
 from tamis.diagram.shared import Shared
 from tamis.language import Condition, parse
 from tamis.logic import Semantics

@@ -36,11 +36,11 @@ def run(scale: str) -> Result:
         _save(folder, s)
         *fewer, cores = s.cores
         parts = ("python", "others", "million", "first", "growth")
-        found = _apart(folder, scale, cores, *parts)
+        found = apart(folder, scale, cores, *parts)
         for few in reversed(fewer):
-            found["growth"] = _apart(folder, scale, few, "growth")["growth"] + found["growth"]
+            found["growth"] = apart(folder, scale, few, "growth")["growth"] + found["growth"]
         for part in ("memory", "plain"):
-            found |= _apart(folder, scale, s.workers, part)
+            found |= apart(folder, scale, s.workers, part)
     tables = [
         verdicts(_goals(found, s)),
         _python(found),
@@ -72,7 +72,7 @@ def _snapshot(folder: Path, kind: str, n: int, schema: Schema, texts: Iterable[s
     matcher.save(folder / f"{kind}-{n}.snapshot")
 
 
-def _apart(folder: Path, scale: str, cores: int, *parts: str) -> Figures:
+def apart(folder: Path, scale: str, cores: int, *parts: str) -> Figures:
     """The parts, one after the other, in one session of a fresh process."""
     command = [sys.executable, "-m", "bench.spark", str(folder), scale, str(cores), *parts]
     root = Path(__file__).parents[2]

@@ -4,45 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from bench import progress
 from bench.spark import today
-from bench.spark.rows import Job, Rows, consume, rate, start_and_rate, write
-from bench.spark.scale import Scale
+from bench.spark.carried import carried, sql
+from bench.spark.place import Figures, Place
+from bench.spark.plans import plans
+from bench.spark.rows import Job, Rows, consume, rate, start_and_rate
 from bench.spark.workers import Worker, workers
 from bench.workloads import icse, mixed, stock
 from tamis.spark import counts, match
-
-Figures = list[list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A session, a folder with the snapshots (see experiments.spark), and room for data."""
-
-    spark: SparkSession
-    folder: Path
-    s: Scale
-
-    def rows(self, name: str, table: pa.Table) -> Rows:
-        return Rows(self.spark, self.folder / "data" / name, table)
-
-    def frame(self, name: str, table: pa.Table) -> DataFrame:
-        """Of rules: read like any other table."""
-        target = self.folder / "data" / name
-        if not target.exists():
-            write(table, target)
-        return self.spark.read.parquet(str(target))
-
-    def snapshot(self, kind: str, count: int) -> str:
-        return str(self.folder / f"{kind}-{count}.snapshot")
 
 
 def passed(messages: DataFrame) -> DataFrame:
@@ -223,4 +199,5 @@ def growth(at: Place) -> Figures:
     return found
 
 
-PARTS = {f.__name__: f for f in (python, others, million, first, growth, memory, plain)}
+_ALL = (python, others, million, first, growth, memory, plain, plans, carried, sql)
+PARTS = {f.__name__: f for f in _ALL}

@@ -31,6 +31,21 @@ def joined(rules: DataFrame, on: str, hint: str | None = None) -> Job:
     return job
 
 
+def gathered(rules: DataFrame) -> Job:
+    """The rules of `symbol = S AND price < P` as an array for each symbol, joined and filtered: all
+    messages with an array of ids, those without a match too."""
+
+    def job(messages: DataFrame) -> DataFrame:
+        pairs = F.collect_list(F.struct("price", "id")).alias("rules")
+        right = rules.groupBy(F.col("symbol").alias("of")).agg(pairs)
+        joined = messages.join(F.broadcast(right), F.col("symbol") == F.col("of"), "left")
+        kept = F.filter("rules", lambda rule: F.col("price") < rule.price)
+        ids = F.coalesce(F.transform(kept, lambda rule: rule.id), F.array().cast("array<bigint>"))
+        return joined.select(*messages.columns, ids.alias("ids"))
+
+    return job
+
+
 def nested_loop(rules: DataFrame) -> Job:
     """Join on a condition over all columns of the rules; Spark compares every row with every rule.
 

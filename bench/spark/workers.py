@@ -20,30 +20,30 @@ class Worker:
 def workers() -> list[Worker]:
     """Those that a daemon below this process has forked: they run the same command as it."""
     children: dict[int, list[int]] = {}
-    for pid in _processes():
-        children.setdefault(_parent(pid), []).append(pid)
-    below = list(_descendants(os.getpid(), children))
-    forked = [pid for pid in below if _read(pid, "cmdline") == _read(_parent(pid), "cmdline")]
+    for pid in processes():
+        children.setdefault(parent(pid), []).append(pid)
+    below = list(descendants(os.getpid(), children))
+    forked = [pid for pid in below if read(pid, "cmdline") == read(parent(pid), "cmdline")]
     return [_worker(pid) for pid in sorted(forked)]
 
 
-def _processes() -> Iterator[int]:
+def processes() -> Iterator[int]:
     return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
 
 
-def _descendants(pid: int, children: dict[int, list[int]]) -> Iterator[int]:
+def descendants(pid: int, children: dict[int, list[int]]) -> Iterator[int]:
     for child in children.get(pid, []):
         yield child
-        yield from _descendants(child, children)
+        yield from descendants(child, children)
 
 
-def _parent(pid: int) -> int:
+def parent(pid: int) -> int:
     """-1 for a process that has ended meanwhile."""
-    after_name = _read(pid, "stat").rpartition(b")")[2].split()
+    after_name = read(pid, "stat").rpartition(b")")[2].split()
     return int(after_name[1]) if after_name else -1
 
 
-def _read(pid: int, name: str) -> bytes:
+def read(pid: int, name: str) -> bytes:
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
@@ -52,7 +52,7 @@ def _read(pid: int, name: str) -> bytes:
 
 def _worker(pid: int) -> Worker:
     sizes: dict[bytes, int] = {}
-    for line in _read(pid, "smaps_rollup").splitlines()[1:]:
+    for line in read(pid, "smaps_rollup").splitlines()[1:]:
         key, value, *_ = line.split()
         sizes[key] = 1024 * int(value)
     private = sum(sizes[key] for key in (b"Private_Clean:", b"Private_Dirty:"))

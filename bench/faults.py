@@ -1,0 +1,165 @@
+"""What a broker does when things go wrong, on a real server: `python -m bench.faults NAME ...`
+
+stalled  one of 1,000 subscribers never reads: what the others' latency and the memory do
+flood    far more than the disk takes: refused, counted, in bounded memory
+disk     a file system of 16 MB that fills up and grows again (needs the right to mount)
+
+Prints what was seen; fails where something was lost, doubled or not told.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.publishers import connected, frame
+from bench.servers import FORM, Server, folder, tamis
+
+_BODY = {"symbol": 1, "price": 5.0, "volume": 1, "note": "x" * 1000}
+
+
+def stalled(connections: int = 1000, rounds: int = 100) -> None:
+    with folder() as directory, tamis(directory) as server:
+        server.call("PUT", "/api/channels/load", FORM)
+        for away in (0, 1, 0, 1):
+            p50, p99 = _latency(server, connections, away, rounds)
+            print(f"{away} of {connections:,} stalled: p50 {p50:.1f} ms, p99 {p99:.1f} ms, "
+                  f"server {server.memory():.0f} MB", flush=True)  # fmt: skip
+
+
+def _latency(server: Server, connections: int, away: int, rounds: int) -> tuple[float, float]:
+    """Until everybody who reads has what was published, in milliseconds."""
+    peers = [connected(server.port) for _ in range(connections)]
+    ask = {"type": "subscribe", "channel": "load", "name": "all", "selector": "price > 1"}
+    for peer in peers:
+        peer.sendall(frame(json.dumps(ask).encode()))
+    for peer in peers:
+        peer.recv(4096)
+    readers = {peer.fileno(): peer for peer in peers[away:]}
+    poll, waits = select.epoll(), []
+    for fd in readers:
+        poll.register(fd, select.EPOLLIN)
+    request = {"type": "publish", "channel": "load", "messages": [{"attributes": _BODY}] * 20}
+    data = frame(json.dumps(request).encode())
+    with connected(server.port) as publisher:
+        for _ in range(rounds):
+            begin = time.perf_counter()
+            publisher.sendall(data)
+            waits += _arrivals(poll, readers, begin)
+            publisher.recv(4096)
+    for peer in peers:
+        peer.close()
+    waits.sort()
+    return 1e3 * waits[len(waits) // 2], 1e3 * waits[len(waits) * 99 // 100]
+
+
+def _arrivals(poll: select.epoll, readers: dict[int, socket.socket], begin: float) -> list[float]:
+    """When each reader had all 20 messages."""
+    left, waits = dict.fromkeys(readers, 20), []
+    while len(waits) < len(readers):
+        for fd, _ in poll.poll(30):
+            left[fd] -= readers[fd].recv(1 << 18).count(b'"subscription"')
+            if left[fd] == 0:
+                waits.append(time.perf_counter() - begin)
+    return waits
+
+
+def flood(publishers: int = 50, seconds: float = 6) -> None:
+    with folder() as directory, tamis(directory) as server:
+        server.call("PUT", "/api/channels/load", FORM)
+        before, end = server.memory(), time.monotonic() + seconds
+        told = [[0, 0, 0] for _ in range(publishers)]
+        threads = [threading.Thread(target=_pour, args=(server, end, mine)) for mine in told]
+        for thread in threads:
+            thread.start()
+        most = before
+        while any(thread.is_alive() for thread in threads):
+            most = max(most, server.memory())
+            time.sleep(0.05)
+        sent, taken, refused = (sum(column) for column in zip(*told, strict=True))
+        stored = json.loads(server.call("GET", "/api/channels/load"))["next"] - 1
+        metrics = server.call("GET", "/metrics").decode()
+    counted = int(metrics.rpartition("tamis_refused_messages_total ")[2].split()[0])
+    print(f"{sent:,} sent, {taken:,} taken, {refused:,} refused (counted {counted:,}), "
+          f"memory {before:.0f} -> {most:.0f} MB")  # fmt: skip
+    if stored != taken or counted != refused:
+        raise SystemExit(f"{stored:,} are stored")
+
+
+def _pour(server: Server, end: float, told: list[int]) -> None:
+    """Frames of 500 messages, none of which waits for the answer to another."""
+    request = {"type": "publish", "channel": "load", "messages": [{"attributes": _BODY}] * 500}
+    data = frame(json.dumps(request).encode())
+    with connected(server.port) as peer:
+        answers = threading.Thread(target=_count, args=(peer, told))
+        answers.start()
+        while time.monotonic() < end:
+            peer.sendall(data)
+            told[0] += 500
+        while told[0] > told[1] + told[2]:
+            time.sleep(0.01)
+        peer.shutdown(socket.SHUT_RDWR)
+        answers.join()
+
+
+def _count(peer: socket.socket, told: list[int]) -> None:
+    rest = b""
+    while data := peer.recv(1 << 20):
+        rest += data
+        told[1] += 500 * rest.count(b'"published"')
+        told[2] += 500 * rest.count(b'"error","request"')
+        rest = rest[-16:] if b'"' in rest else rest
+
+
+@contextmanager
+def small_disk(megabytes: int) -> Iterator[Path]:
+    """A file system of its own."""
+    with folder() as directory:
+        size = f"size={megabytes}m"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", size, "tmpfs", directory], check=True)
+        try:
+            yield directory
+        finally:
+            subprocess.run(["umount", "-l", directory], check=True)
+
+
+def disk() -> None:
+    with small_disk(16) as directory, tamis(directory) as server:
+        server.call("PUT", "/api/channels/load", FORM)
+        taken, reason = _fill(server, 0)
+        print(f"{taken:,} messages taken, then: {reason}")
+        health = json.loads(server.call("GET", "/health"))["status"]
+        read = server.call("GET", "/api/channels/load/messages").count(b"\n")
+        print(f"health: {health}; reads go on: {read:,} messages")
+        if "full" not in reason or health != "refusing" or read != taken:
+            raise SystemExit("not as it should be")
+        subprocess.run(["mount", "-o", "remount,size=64m", directory], check=True)
+        more, reason = _fill(server, taken)
+        read = server.call("GET", "/api/channels/load/messages").count(b"\n")
+        print(f"with more space {more:,} messages were taken; {read:,} can be read")
+        if more < 1000 or read != taken + more:
+            raise SystemExit("not as it should be")
+
+
+def _fill(server: Server, first: int) -> tuple[int, str]:
+    """Publish until it is refused, or 20,000 are taken."""
+    for taken in range(0, 20_000, 100):
+        many = [{"attributes": _BODY, "sequence": first + taken + i + 1} for i in range(100)]
+        try:
+            server.call("POST", "/api/channels/load/messages?publisher=p", many)
+        except RuntimeError as error:
+            return taken, json.loads(str(error))["error"]
+    return 20_000, ""
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("stalled", "flood", "disk"):
+        {"stalled": stalled, "flood": flood, "disk": disk}[name]()
