@@ -461,6 +461,29 @@ def test_an_interrupt_is_clean(files):
     process.stderr.close()
 
 
+def test_an_interrupt_that_python_drops_comes_again():
+    """Python drops what is raised in a callback of a library, or in a `__del__`."""
+    code = """if True:
+        import os, signal, time
+        from tamis.cli import commands
+
+        class Dropping:
+            def __del__(self):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(0)
+
+        def command(*arguments, **options):
+            del [Dropping()][:]
+            time.sleep(20)
+
+        commands.app = command
+        raise SystemExit(commands.main(["x"]))
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
 def test_a_terminal_sees_a_summary(files):
     read, write = os.openpty()
     code = "import sys; from tamis.cli import main; sys.exit(main())"

@@ -113,6 +113,8 @@ class _FirstUse:
             made.plain = plain
             made.__class__ = _Held
             self._waiting.append(made)
+        else:
+            made.__class__ = _Kernel
         return made
 
     def begin(self) -> None:
@@ -138,7 +140,7 @@ class _FirstUse:
         with self._lock:
             self.plain = False
             for made in self._waiting:
-                made.__class__ = _Dispatcher
+                made.__class__ = _Kernel
             self._waiting.clear()
 
     def wait(self) -> None:
@@ -159,7 +161,15 @@ class _FirstUse:
 if _JIT:
     _Dispatcher: Any = type(njit(lambda: None))
 
-    class _Held(_Dispatcher):  # type: ignore[misc]
+    class _Kernel(_Dispatcher):  # type: ignore[misc]
+        """A kernel. Ctrl-C waits while it is loaded or compiled: LLVM calls Python back, and ctypes
+        drops what is raised in there, so that nobody would hear of the interrupt."""
+
+        def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
+            with uninterrupted():
+                return super()._compile_for_args(*arguments, **named)
+
+    class _Held(_Kernel):
         """A kernel that is plain Python until kernels are compiled."""
 
         def __call__(self, *arguments: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,8 +12,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from tamis import Matcher
+from tamis.kernel import kernel
 from tamis.whole import uninterrupted, whole
 
 SCRIPT = Path(__file__).parent / "interrupted.py"
@@ -53,6 +56,30 @@ def test_a_section_is_finished_before_the_interrupt_is_raised(section) -> None:
         work()
     assert done == ["inner", "outer"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_an_interrupt_waits_while_a_kernel_is_loaded(monkeypatch) -> None:
+    """LLVM calls Python back while it loads, and ctypes drops what is raised in there."""
+
+    @kernel
+    def double(x):
+        return 2 * x
+
+    loading = Dispatcher._compile_for_args
+
+    def interrupted(*arguments, **named):
+        @ctypes.CFUNCTYPE(None)
+        def called_back() -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+        called_back()
+        return loading(*arguments, **named)
+
+    monkeypatch.setattr(Dispatcher, "_compile_for_args", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        double(21)
+    assert len(double.signatures) == 1
+    assert double(21) == 42
 
 
 def test_an_error_in_a_section_goes_on() -> None:

@@ -8,6 +8,7 @@ import errno
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -271,9 +272,18 @@ def _file_text(path: str) -> str:
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """Ctrl-C may hit an object that is half made; what its end says then is not worth telling."""
-    sys.unraisablehook = lambda _: None
+    sys.unraisablehook = _after_interrupt
     raise KeyboardInterrupt
+
+
+def _after_interrupt(ignored: sys.UnraisableHookArgs) -> None:
+    """Ctrl-C may hit an object that is half made; what its end says then is not worth telling. It
+    may also hit a callback or a `__del__`, where Python drops what is raised: then it comes again,
+    a moment later, as this function is such a place too."""
+    if issubclass(ignored.exc_type, KeyboardInterrupt):
+        again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
 
 
 def main(arguments: list[str] | None = None) -> int:
