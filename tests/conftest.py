@@ -17,4 +17,5 @@ settings.register_profile(
 )
 settings.register_profile("deep", parent=settings.get_profile("ci"), derandomize=False,
                           max_examples=5000)  # fmt: skip
+settings.register_profile("few", parent=settings.get_profile("ci"), max_examples=20)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))

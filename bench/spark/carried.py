@@ -16,8 +16,6 @@ from bench.spark.rows import Job, seconds
 from bench.workloads import stock
 from tamis.spark import match, register
 
-_TURNS = 3
-
 
 def carried(at: Place) -> Figures:
     """Rows (what, rows, rules, matches of a row, seconds)."""
@@ -47,7 +45,7 @@ def carried(at: Place) -> Figures:
     few = rows.frame(at.s.sample)
     told = {name: _pairs(job(few)) for name, job in list(jobs.items())[:4]}
     assert len(set(told.values())) == 2, told
-    taken = _by_turns(jobs, frame)
+    taken = _by_turns(jobs, frame, at.s.turns)
     found = match(frame, table, plan="matcher")
     mean = found.agg(F.avg(F.size("subscriptions"))).first()
     assert mean is not None
@@ -106,7 +104,8 @@ def sql(at: Place) -> Figures:
     assert len(set(sums.values())) == 1, sums
     # `match` compiles and sends its rules in each call: both are told without that.
     prepared = {name: job(frame) for name, job in jobs.items()}
-    taken = _by_turns({name: (lambda f, one=one: one) for name, one in prepared.items()}, frame)
+    again = {name: (lambda f, one=one: one) for name, one in prepared.items()}
+    taken = _by_turns(again, frame, at.s.turns)
     return [[name, len(rows), len(alerts), taken[name]] for name in jobs]
 
 
@@ -117,9 +116,9 @@ def _digest(frame: DataFrame) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-def _by_turns(jobs: dict[str, Job], frame: DataFrame) -> dict[str, float]:
+def _by_turns(jobs: dict[str, Job], frame: DataFrame, turns: int) -> dict[str, float]:
     taken: dict[str, list[float]] = {name: [] for name in jobs}
-    for turn in range(_TURNS + 1):
+    for turn in range(turns + 1):
         for name, job in jobs.items():
             progress.say(f"{name}, turn {turn}")
             taken[name].append(seconds(job, frame))

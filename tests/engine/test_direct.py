@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import oracle
+from dose import dose
 from tamis import Matcher
 from tamis.engine.compile import direct_rows as plan
 from tamis.engine.live import state
@@ -158,7 +159,7 @@ def test_more_attributes_than_a_signature_has_bits(semantics: str, monkeypatch) 
             for name, kind in names.items()
             if rng.random() < 0.8
         }
-        for _ in range(120)
+        for _ in range(dose(30, 120))
     ]
     conditions = [parse(text) for text in texts]
     expected = [

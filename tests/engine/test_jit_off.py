@@ -18,7 +18,12 @@ def test_the_engine_agrees_with_the_oracle_without_the_jit() -> None:
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     run = subprocess.run(
         [*command, "-k", SLOW, *(str(TESTS / name) for name in CHOSEN)],
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1", "TAMIS_ROUNDS": "1"},
+        env={
+            **os.environ,
+            "NUMBA_DISABLE_JIT": "1",
+            "TAMIS_ROUNDS": "1",
+            "HYPOTHESIS_PROFILE": "few",
+        },
         cwd=TESTS.parent.parent,
         capture_output=True,
         text=True,
