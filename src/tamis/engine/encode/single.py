@@ -20,7 +20,7 @@ from tamis.engine.encode.block import listed
 from tamis.engine.encode.term_program import evaluate_one, program_of
 from tamis.engine.index.term_index import Index, TermIndex, double_keys
 from tamis.engine.index.text_index import values_of
-from tamis.engine.layout import Block
+from tamis.engine.layout import I8, U1, Block
 from tamis.language.tree import Attribute, attributes
 from tamis.logic import FUNCTIONS, Derived, Family, Lookups, Semantics, finder, value
 from tamis.logic.atoms import family_of, plain
@@ -30,6 +30,8 @@ from tamis.schema import Schema, Type, type_of
 
 _KEPT = 1 << 14  # readings that an index keeps; a full store is emptied
 _LONGEST = 256  # characters of a text whose reading is kept
+_NARROW = 48  # columns up to which a message is written as lists
+_NUMBER = 1 | 2 << Family.NUMBER  # the flags of a number
 _NO_NAMES: tuple[str, ...] = ()
 
 
@@ -145,6 +147,11 @@ def encode_one(index: Index, single: Single) -> Block:
     found, new, joint = _met(readings, single, doubles)
     if new:
         found += _read(readings, new)
+    program = program_of(index)
+    if program is None and index.key_columns + len(index.terms) <= _NARROW:
+        if joint:
+            found += _joined(index, single, joint)
+        return _narrow(index, found, doubles, readings.several)
     keys = np.full((max(index.key_columns, 1), 1), HIGHEST, np.int64)
     flags = np.zeros((max(len(index.terms), 1), 1), np.uint8)
     columns: list[int] = []
@@ -152,14 +159,13 @@ def encode_one(index: Index, single: Single) -> Block:
     events: list[int] = []
     if doubles.values:
         keys[doubles.places, 0] = double_keys(np.array(doubles.values))
-        flags[doubles.columns, 0] = 1 | 2 << Family.NUMBER
-    program = program_of(index)
+        flags[doubles.columns, 0] = _NUMBER
     if program is not None:
         ready = evaluate_one(program, single.attribute, keys, flags)
         events = ready.events.tolist()
         joint += ready.left
     if joint:
-        found += _read_terms(index, [[(place, single(index.terms[place].term))] for place in joint])
+        found += _joined(index, single, joint)
     for reading in found:
         columns += reading.columns
         marks += reading.flags
@@ -167,9 +173,36 @@ def encode_one(index: Index, single: Single) -> Block:
         if reading.places:
             keys[reading.places, 0] = reading.keys
     flags[columns, 0] = marks
-    if readings.several:
+    return _block(keys, flags, events, readings.several)
+
+
+def _narrow(index: Index, found: list[Reading], doubles: _Doubles, several: bool) -> Block:
+    """The same for few columns, where lists take a fraction of what arrays do."""
+    keys = [HIGHEST] * max(index.key_columns, 1)
+    flags = [0] * max(len(index.terms), 1)
+    events: list[int] = []
+    for number, column, place in zip(*doubles, strict=True):
+        keys[place] = double_key(number)
+        flags[column] = _NUMBER
+    for reading in found:
+        for column, mark in zip(reading.columns, reading.flags, strict=True):
+            flags[column] = mark
+        for place, key in zip(reading.places, reading.keys, strict=True):
+            keys[place] = key
+        events += reading.events
+    column_of_keys = np.array(keys, np.int64).reshape(-1, 1)
+    return _block(column_of_keys, np.array(flags, np.uint8).reshape(-1, 1), events, several)
+
+
+def _block(keys: I8, flags: U1, events: list[int], several: bool) -> Block:
+    if several:  # elements of a list may fire the same
         events = list(dict.fromkeys(events))
     return listed(keys, flags, np.array([0, len(events)], np.int64), np.array(events, np.int32))
+
+
+def _joined(index: Index, single: Single, joint: list[int]) -> list[Reading]:
+    """Readings of terms that take several attributes, or none."""
+    return _read_terms(index, [[(place, single(index.terms[place].term))] for place in joint])
 
 
 class _Doubles(NamedTuple):
