@@ -15,7 +15,7 @@ from _signal import getsignal, signal  # type: ignore[import-not-found]
 from signal import SIGINT
 from types import FrameType
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import ref
 
 GATE = threading.RLock()  # held by every section, and by a fork
 
@@ -26,18 +26,26 @@ class Forked(Protocol):
     def after_fork(self) -> None: ...
 
 
-_forked: WeakSet[Any] = WeakSet()
+# Not a WeakSet: that calls Python where a member ends, and Ctrl-C in there would be lost.
+_forked: list[ref[Any]] = []
+_pruned_at = 64  # owners at which those that are gone are dropped
 
 
 def renew_after_fork(owner: Forked) -> None:
     """Call `owner.after_fork()` in every child that a fork makes, as long as the owner lives."""
+    global _pruned_at
     with GATE:
-        _forked.add(owner)
+        if len(_forked) >= _pruned_at:
+            _forked[:] = [known for known in _forked if known() is not None]
+            _pruned_at = max(64, 2 * len(_forked))
+        _forked.append(ref(owner))
 
 
 def _in_child() -> None:
-    for owner in list(_forked):
-        owner.after_fork()
+    for known in _forked:
+        owner = known()
+        if owner is not None:
+            owner.after_fork()
     GATE.release()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+import tamis
 from tamis import Matcher
 from tamis.kernel import kernel
 from tamis.whole import uninterrupted, whole
@@ -80,6 +82,15 @@ def test_an_interrupt_waits_while_a_kernel_is_loaded(monkeypatch) -> None:
         double(21)
     assert len(double.signatures) == 1
     assert double(21) == 42
+
+
+def test_nothing_calls_python_where_an_object_ends() -> None:
+    """Python drops what is raised there, so Ctrl-C would be lost."""
+    calls = re.compile(
+        r"Weak(Set|KeyDictionary|ValueDictionary)\b.*[=(]|def __del__|ref\([^()]*, lambda"
+    )
+    source = Path(tamis.__file__).parent
+    assert [path for path in source.rglob("*.py") if calls.search(path.read_text())] == []
 
 
 def test_an_error_in_a_section_goes_on() -> None:

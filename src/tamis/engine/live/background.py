@@ -6,12 +6,11 @@ import atexit
 import logging
 import threading
 import time
-import weakref
 from collections.abc import Callable
 
 _log = logging.getLogger("tamis")
 _PATIENCE = 1.0  # seconds that the end of the process waits for all threads
-_threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+_threads: set[threading.Thread] = set()  # not weak: Ctrl-C within the end of a member is lost
 ENDING = threading.Event()  # the process is about to end
 
 
@@ -49,8 +48,8 @@ class Background:
             if self._thread is None:
                 name = f"tamis-{self._work.__name__.strip('_')}"
                 self._thread = threading.Thread(target=self._try, name=name, daemon=True)
-                self._thread.start()
                 _threads.add(self._thread)
+                self._thread.start()
 
     def after_fork(self) -> None:
         """The thread, and whoever held the lock, are not in the child."""
@@ -81,3 +80,5 @@ class Background:
                 _log.warning(self._failing, exc_info=error)
         else:
             self._told = False
+        finally:
+            _threads.discard(threading.current_thread())

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -329,7 +330,8 @@ def _scratch(segment: Segment, *, wide: bool) -> Scratch:
     if key not in known or known[key][0]() is not segment:
         if len(known) >= 32:
             known.clear()
-        gone = weakref.ref(segment, lambda _: known.pop(key, None))
+        # Not a lambda: Ctrl-C within one that Python calls at the end of an object is lost.
+        gone = weakref.ref(segment, partial(known.pop, key))
         known[key] = gone, _new_scratch(segment, wide)
     return known[key][1]
 
