@@ -19,7 +19,7 @@ from tamis.spark import Subscriptions, counts, deliveries, match, plan_of, schem
 from tamis.spark.native.hashing import xxhash64
 
 SEEDS = range(dose(1, 20))
-WORDS = 110  # of the conditions of one plan: few enough for columns
+WORDS = (110, 400)  # of the conditions of one plan: for one method, for methods of their own
 
 
 def results(frame, call, subscriptions, plan, **options) -> list:
@@ -60,14 +60,15 @@ def compare_plans(frame, conditions, messages, schema, semantics, typed, how):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize(("semantics", "typed"), CASES)
-def test_columns_equal_the_matcher_and_the_oracle(spark, semantics, typed, seed):
+def test_columns_equal_the_matcher_and_the_oracle(spark, semantics, typed, words, seed):
     rng = random.Random(f"columns {semantics} {typed} {seed}")
     schema = Schema(tuple(st.make_attribute(st.Rolled(rng), name) for name in st.NAMES))
     messages = good_messages(rng, schema, semantics)
     frame = spark.createDataFrame(table(rng, schema, messages))
     conditions: dict[int, tree.Condition] = {}
-    while sum(map(size, conditions.values())) < WORDS:
+    while sum(map(size, conditions.values())) < words:
         condition = st.random_condition(rng, schema if typed else None)
         if is_native(condition):
             conditions[rng.randint(-(2**63), 2**63 - 1)] = condition
@@ -181,6 +182,30 @@ def test_every_question_has_the_same_answer(spark, trades, rules, how):
 
 def plan_text(frame) -> str:
     return frame._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.mark.parametrize(("rules", "wide"), [(5, 40), (16, 1), (32, 40)])
+def test_java_compiles_the_columns_of_many_rules(spark, tmp_path, rules, wide):
+    """It leaves out methods of more than 8,000 bytes, which then run ten times slower."""
+    names = ", ".join(f"{i} AS w{i}" for i in range(wide))  # that no rule asks for
+    spark.sql(f"SELECT 1 AS n, 2.0D AS price, 'IBM' AS company, {names}").write.parquet(
+        str(tmp_path / "in")
+    )
+    frame = spark.read.parquet(str(tmp_path / "in"))
+    given = [
+        (i, f"n >= {i} AND n < {i + 9} AND price > {i} AND company <> 'C{i}' OR price < -{i}")
+        for i in range(rules)
+    ]
+    assert plan_of(frame, given).how == "columns"
+    for ask in (match, counts):
+        found = ask(frame, given)
+        code = found._jdf.queryExecution().debug().codegenToSeq()
+        largest = max(code.apply(i)._3().maxMethodCodeSize() for i in range(code.size()))
+        assert 0 < largest < 8_000
+        assert ("*(1) Project" in plan_text(found)) is (rules == 5)  # else by methods of their own
+        assert found.collect() == ask(frame, given, plan="matcher").collect()
+    assert semi(frame, given).count() == 1
+    assert deliveries(frame, given).count() == len(match(frame, given).first()["subscriptions"])
 
 
 def test_native_plans_on_a_stream(spark, trades, tmp_path):

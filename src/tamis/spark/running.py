@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.spark.failures import told_simply
 from tamis.spark.interrupts import Apart
@@ -19,7 +22,7 @@ from tamis.spark.live import LiveQuestion
 from tamis.spark.matching import Question
 from tamis.spark.tally import Part, Tally
 
-_LOOK = 0.25  # seconds between two looks
+LOOK = 0.25  # seconds between two looks
 _POINTS = 2048  # points of time that are kept; beyond, neighbours are put together
 
 
@@ -172,7 +175,7 @@ class _Batch:
             self.running.totals.add(self.running.tally.parts())
 
     def _look(self, tell: Tell) -> None:
-        while not self.work.done.wait(_LOOK):
+        while not self.work.done.wait(LOOK):
             parts = self.running.tally.parts()
             tasks, of_tasks = tasks_of(self.running.spark, self.work.group)
             rows, matches = sum(p.rows for p in parts), sum(p.matches for p in parts)
@@ -192,19 +195,20 @@ def tasks_of(spark: SparkSession, group: str) -> tuple[int, int]:
     return found["done"], found["all"]
 
 
-class _Stream:
-    """Only micro-batches that Spark reports as done are counted."""
+class Watched(ABC):
+    """A stream that is looked at while it runs. Only micro-batches that Spark reports as done
+    count."""
 
-    def __init__(self, running: Running) -> None:
-        self.running, job = running, running.job
-        assert job.stream is not None
-        stream = job.stream
-        self.query = Apart(
-            running.spark,
-            lambda: job.output.start(running.frame(), stream.every, stream.checkpoint),
-        ).result()
-        self.seen = -1
+    def __init__(self, query: StreamingQuery) -> None:
+        self.query, self.seen = query, -1
         self.done = threading.Event()
+
+    @abstractmethod
+    def fold(self, news: list[StreamingQueryProgress]) -> None:
+        """Count micro-batches that are done now, and were not before."""
+
+    @abstractmethod
+    def progress(self) -> Progress: ...
 
     def run(self, tell: Tell) -> None:
         looking = threading.Thread(target=self._look, args=(tell,), daemon=True)
@@ -224,22 +228,37 @@ class _Stream:
 
     def _look(self, tell: Tell) -> None:
         try:
-            while not self.done.wait(_LOOK) and self.query.isActive:
+            while not self.done.wait(LOOK) and self.query.isActive:
                 self._fold()
-                totals = self.running.totals
-                tell(Progress(totals.rows, totals.matches, batches=self.running.batches))
+                tell(self.progress())
         finally:
             self.done.set()
 
     def _fold(self) -> None:
-        done = {
-            p.batchId: p.durationMs for p in self.query.recentProgress if "addBatch" in p.durationMs
-        }
-        news = [batch for batch in done if batch > self.seen]
-        if not news:
-            return
-        self.seen = max(news)
-        self.running.busy += sum(done[n].get("triggerExecution", 0) for n in news) / 1000
-        self.running.totals.add(self.running.tally.parts(news))
+        done = [p for p in self.query.recentProgress if "addBatch" in p.durationMs]
+        if news := [p for p in done if p.batchId > self.seen]:
+            self.seen = max(p.batchId for p in news)
+            self.fold(news)
+
+
+class _Stream(Watched):
+    def __init__(self, running: Running) -> None:
+        self.running, job = running, running.job
+        assert job.stream is not None
+        stream = job.stream
+        start = Apart(
+            running.spark,
+            lambda: job.output.start(running.frame(), stream.every, stream.checkpoint),
+        )
+        super().__init__(start.result())
+
+    def progress(self) -> Progress:
+        totals = self.running.totals
+        return Progress(totals.rows, totals.matches, batches=self.running.batches)
+
+    def fold(self, news: list[StreamingQueryProgress]) -> None:
+        batches = {p.batchId: p.durationMs.get("triggerExecution", 0) for p in news}
+        self.running.busy += sum(batches.values()) / 1000
+        self.running.totals.add(self.running.tally.parts(list(batches)))
         self.running.tally.forget(range(self.seen + 1))
-        self.running.batches += len(news)
+        self.running.batches += len(batches)

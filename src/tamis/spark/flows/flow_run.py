@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.errors import InputError
@@ -18,10 +19,9 @@ from tamis.spark.flows.flow_job import FlowJob
 from tamis.spark.flows.streams import Streams
 from tamis.spark.interrupts import Apart
 from tamis.spark.job import FILES, Sink
-from tamis.spark.running import Progress, Tell, tasks_of
+from tamis.spark.running import LOOK, Progress, Tell, Watched, tasks_of
 
 SPACE = "space"  # the column that tells spaces apart where they share a sink
-_LOOK = 0.25  # seconds between two looks
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class FlowRunning:
                 if self.job.stream is None:
                     self._batch(tell)
                 else:
-                    _Watched(self, self._started()).run(tell)
+                    _Stream(self, self._started()).run(tell)
         finally:
             self.seconds = time.perf_counter() - start
 
@@ -70,7 +70,7 @@ class FlowRunning:
             looking.join(5)
 
     def _look(self, work: Apart[None], tell: Tell) -> None:
-        while not work.done.wait(_LOOK):
+        while not work.done.wait(LOOK):
             done, of_all = tasks_of(self.spark, work.group)
             tell(Progress(self.counting.rows, 0, tasks=done, of_tasks=of_all))
 
@@ -217,39 +217,15 @@ def _start_each(
     return writer.trigger(processingTime=f"{round(every * 1000)} milliseconds").start()
 
 
-class _Watched:
-    """A stream that is looked at while it runs; only micro-batches that are done count."""
-
+class _Stream(Watched):
     def __init__(self, running: FlowRunning, query: StreamingQuery) -> None:
-        self.running, self.query, self.seen = running, query, -1
-        self.done = threading.Event()
+        super().__init__(query)
+        self.running = running
 
-    def run(self, tell: Tell) -> None:
-        looking = threading.Thread(target=self._look, args=(tell,), daemon=True)
-        looking.start()
-        try:
-            self.done.wait()
-        except KeyboardInterrupt:
-            self.query.stop()
-            raise
-        finally:
-            self.done.set()
-            looking.join(5)
-            self._fold()
-        if (error := self.query.exception()) is not None:
-            raise error
+    def progress(self) -> Progress:
+        return Progress(self.running.counting.rows, 0, batches=self.running.batches)
 
-    def _look(self, tell: Tell) -> None:
-        try:
-            while not self.done.wait(_LOOK) and self.query.isActive:
-                self._fold()
-                tell(Progress(self.running.counting.rows, 0, batches=self.running.batches))
-        finally:
-            self.done.set()
-
-    def _fold(self) -> None:
-        for progress in self.query.recentProgress:
-            if progress.batchId > self.seen and "addBatch" in progress.durationMs:
-                self.seen = progress.batchId
-                self.running.batches += 1
-                self.running.counting.add(progress.observedMetrics)
+    def fold(self, news: list[StreamingQueryProgress]) -> None:
+        for progress in news:
+            self.running.batches += 1
+            self.running.counting.add(progress.observedMetrics)

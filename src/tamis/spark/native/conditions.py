@@ -28,13 +28,14 @@ from tamis.language.tree import (
 from tamis.logic import FUNCTIONS, Derived, Semantics, numbers, reduce
 from tamis.logic.atoms import All, Atom, Family, Formula, Kind
 from tamis.logic.atoms import Literal as Lit
-from tamis.schema import Schema
+from tamis.schema import Schema, Type
 from tamis.spark.native import terms
 from tamis.spark.native.atoms import atom_column
 from tamis.spark.native.values import NotNative, Value, attribute, literal, micros, undefined
 
 Find = Callable[[str], Value | None]
-_NUMBERS = (Family.NUMBER, Family.ANY)  # what a number must be to be defined
+_COMPARED = (Family.NUMBER, Family.STRING, Family.ANY)  # what a number or a text must be
+_UNARY = (Kind.DEFINED, Kind.TYPED)  # atoms that compare with nothing
 _FUNCTIONS = frozenset((*SIGNATURES, "coalesce"))
 _PREDICATES = (Compare, Text, Between, In, Like, Regex)  # comparisons are no values
 
@@ -131,7 +132,7 @@ class Translation:
         if isinstance(formula, Lit):
             return self._literal(formula, frozenset())
         if isinstance(formula, All):
-            known = frozenset(map(_defined_by, formula.parts))
+            known = frozenset(map(_defined_where, formula.parts))
             kept = [part for part in formula.parts if not self._implied(part, formula.parts)]
             parts = [
                 self._literal(part, known) if isinstance(part, Lit) else self.formula(part)
@@ -141,10 +142,10 @@ class Translation:
         return _joined([self.formula(part) for part in formula.parts], Column.__or__, False)
 
     def _implied(self, part: Formula, others: Sequence[Formula]) -> bool:
-        """Whether a part asks only that a number be defined, and another one compares that number:
-        in Spark a comparison is NULL where the number is. See `_not_nan`."""
+        """Whether a part asks only that a number or a text be defined, and another one compares it:
+        in Spark a comparison is NULL where the value is. See `_not_nan`."""
         term = _defined_by(part)
-        if term is None or (isinstance(part, Lit) and part.atom.family not in _NUMBERS):
+        if term is None or (isinstance(part, Lit) and part.atom.family not in _COMPARED):
             return False
         return any(self._compared_by(other) == term for other in others)
 
@@ -158,11 +159,15 @@ class Translation:
         return [~F.isnan(value.column) for value in values if value.may_be_nan]
 
     def _compared_by(self, part: Formula) -> Derived | None:
-        """The number that the part compares with a constant, if it does just that."""
-        if not isinstance(part, Lit) or part.atom.kind is not Kind.BELOW:
+        """The number or text that the part compares with a constant, if it does just that."""
+        if not isinstance(part, Lit) or part.atom.kind in _UNARY:
             return None
         term, constant = part.atom.term, part.atom.constant
-        if isinstance(term, _PREDICATES) or part.atom.family is not Family.NUMBER:
+        if isinstance(term, _PREDICATES):
+            return None
+        if part.atom.family is Family.STRING:
+            return term if self.value(term).type is Type.STRING and constant != () else None
+        if part.atom.kind is not Kind.BELOW or part.atom.family is not Family.NUMBER:
             return None
         line = self.value(term).type
         if line is None or not line.numeric:
@@ -205,9 +210,12 @@ def sure(condition: Column) -> Column:
 
 def _defined_by(part: Formula) -> Derived | None:
     """The term that must be defined where this holds, if the part says just that."""
-    if isinstance(part, Lit) and part.positive and part.atom.kind in (Kind.DEFINED, Kind.TYPED):
-        return part.atom.term
-    return None
+    return _defined_where(part) if isinstance(part, Lit) and part.atom.kind in _UNARY else None
+
+
+def _defined_where(part: Formula) -> Derived | None:
+    """The term that is defined wherever this holds: that of an atom that must be true."""
+    return part.atom.term if isinstance(part, Lit) and part.positive else None
 
 
 def _joined(parts: list[Column], join: Callable[[Column, Column], Column], empty: bool) -> Column:

@@ -19,6 +19,7 @@ from tamis.language.tree import Arithmetic, Call, Compare, Negate
 from tamis.logic import Derived
 from tamis.logic.atoms import FALSE, All, Formula, Kind, atoms
 from tamis.logic.atoms import Literal as Lit
+from tamis.schema import Type
 from tamis.spark.native.conditions import Translation
 from tamis.spark.native.grid import Grid
 from tamis.spark.native.misfits import checked, reason, reasons
@@ -37,12 +38,13 @@ class PlanLimits:
     """Up to where plans are native; `python -m bench native` measures both sides of each.
 
     Spark makes one method of all conditions. Java compiles none of more than 8,000 bytes, and a
-    predicate takes about 100 of them.
+    predicate takes 60 to 100 of them: more are planned as methods of their own (see `_apart`).
     """
 
     rules: int = 4_000  # subscriptions that are looked at
-    weight: int = 60  # predicates of all columns together
-    forced: int = 300  # ... where somebody insists: right, but slow
+    together: int = 60  # predicates of all columns, in one method
+    weight: int = 300  # ... in a method for each condition
+    forced: int = 1_500  # ... where somebody insists: right, but Spark plans for long
     cuts: int = 40  # constants of one term with one value of the key of a join
 
 
@@ -81,11 +83,13 @@ class NativePlan(Plan):
     # The same for those that a grid is joined with: its key, and the rest.
     wrong_key: Column | None = None
     wrong_rest: Column | None = None
+    apart: Column | None = None  # any attribute, where conditions are too many for one method
 
     def answer(self, messages: DataFrame, wanted: Wanted, *, report: bool) -> Answer:
         if self.grid is None:
             result = self._listed() if wanted == "ids" else self._counted()
-            return Answer(messages, checked(result, self.wrong, report=report))
+            result = checked(result, self.wrong, report=report)
+            return Answer(messages, result if self.apart is None else _apart(result, self.apart))
         ids = self.ids if wanted == "ids" else None
         none = self._empty() if wanted == "ids" else F.lit(0).cast("long")
         joined, cell = self.grid.joined(messages, ids), self.grid.cell()
@@ -120,6 +124,8 @@ class NativePlan(Plan):
         return F.array_remove(F.array(*chosen), absent)
 
     def _counted(self) -> Column:
+        if self.apart is not None:  # Spark makes no methods of the parts of a sum
+            return F.size(self._listed()).cast("long")
         ones = [F.when(c, F.lit(1)).otherwise(F.lit(0)) for c in self.conditions]
         return balanced(ones, Column.__add__, F.lit(0)).cast("long")
 
@@ -136,6 +142,17 @@ class NativePlan(Plan):
         while absent in taken:
             absent = absent + " " if isinstance(absent, str) else absent + 1
         return absent
+
+
+def _apart(result: Column, attribute: Column) -> Column:
+    """The result by methods of its own, outside the one that Spark writes for a whole stage.
+
+    That is what Spark does where an expression has no code, as `zip_with` has none; here one stands
+    in a branch that no row takes.
+    """
+    never = F.pmod(F.hash(attribute), F.lit(2)) > F.lit(2)
+    codeless = F.zip_with(F.array(attribute), F.array(attribute), lambda one, other: one)
+    return F.when(never & (F.size(codeless) > 0), F.lit(None)).otherwise(result)
 
 
 def balanced(
@@ -181,7 +198,7 @@ def _native(
     names = pa.array([str(i) if texts else i for i in ids], pa.string() if texts else pa.int64())
     weight = sum(map(_weight, formulas))
     told = f"{len(ids):,} subscriptions"
-    if weight > limits.weight:
+    if weight > limits.together:
         try:
             grid = Grid.of(formulas, translation, limits.cuts)
             told += f" in {len(grid.clusters):,} clusters"
@@ -194,7 +211,15 @@ def _native(
                 raise
     conditions = tuple(translation.formula(_equal_first(f)) for f in formulas)
     wrong = reasons(messages, matcher)
-    return NativePlan("columns", told, names, conditions, None, wrong)
+    apart = _plainest(translation, matcher) if weight > limits.together else None
+    return NativePlan("columns", told, names, conditions, None, wrong, apart=apart)
+
+
+def _plainest(translation: Translation, matcher: Matcher) -> Column | None:
+    """The attribute that is hashed fastest: any but a text, if there is one."""
+    values = [translation.find(name) for name in matcher.attributes]
+    found = [value for value in values if value is not None]
+    return min(found, key=lambda v: v.type is Type.STRING).column if found else None
 
 
 def _weight(formula: Formula) -> int:
