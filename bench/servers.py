@@ -28,6 +28,7 @@ class Server:
     process: subprocess.Popen[bytes]
     port: int
     seconds: float = 0.0  # until it answered
+    packets: int = 0  # the port for packets
 
     def cpu(self) -> float:
         """CPU-seconds that it used so far."""
@@ -67,10 +68,10 @@ def folder() -> Iterator[Path]:
 @contextmanager
 def tamis(directory: Path) -> Iterator[Server]:
     """A broker that answers; it is stopped as users stop it."""
-    port, begin = free_port(), time.perf_counter()
+    port, packets, begin = free_port(), free_port(), time.perf_counter()
     command = [sys.executable, "-c", _MAIN, "serve", str(directory), "--http", f"127.0.0.1:{port}"]
-    process = subprocess.Popen([*command, "--quiet"])
-    server = Server(process, port)
+    process = subprocess.Popen([*command, "--packets", f"127.0.0.1:{packets}", "--quiet"])
+    server = Server(process, port, packets=packets)
     try:
         _wait(lambda: server.call("GET", "/health"), process)
         server.seconds = time.perf_counter() - begin

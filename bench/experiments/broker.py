@@ -58,6 +58,7 @@ def run(scale: str) -> Result:
         durable = [_durable(server, count, size.seconds) for count in size.publishers]
         quiet = _quiet(server, directory)
         fan = _fan(server, size)
+        packed = _packets(server, size.messages // 4)
         replayed = _replay(server)
         all_of_them = _broadcast(server, size)
         idle = _idle(server, size.idle)
@@ -71,6 +72,8 @@ def run(scale: str) -> Result:
         Table("Server CPU-seconds for 1M messages", ("server", "connections", "subscriptions",
               "CPU-s", "deliveries/CPU-s"), [fan, peer] if peer else [fan],
               "" if peer else "nats-server is not installed: no peer."),
+        Table("Binary packets, one publisher, 500 at a time", ("what", "messages/s", "per CPU-s"),
+              packed, "Per CPU-s: messages for each CPU-second of the server."),
         Table("Starting with subscriptions", ("subscriptions", "start s", "of it CPU s", "MB",
               "one more ms"), starts, "Started before, so its matcher is saved."),
     ])  # fmt: skip
@@ -176,6 +179,36 @@ def _quiet(server: Server, directory: Path) -> dict[str, float]:
             told["delivered"].append(clock() - begin)
             time.sleep(0.003)
     return {what: 1e3 * sorted(found)[len(found) // 2] for what, found in told.items()}
+
+
+def _packets(server: Server, count: int) -> list[list[Any]]:
+    """Notifications over TCP, by the client of the examples: published, and delivered as well."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "packets"))
+    from client import DOUBLE, Client
+
+    progress.say(f"{count:,} packets")
+    found = []
+    for what in ("published", "published and delivered"):
+        with (
+            Client("127.0.0.1", server.packets) as reader,
+            Client("127.0.0.1", server.packets) as writer,
+        ):
+            for client in (reader, writer):
+                channel = client.open("load")
+                client.add_subject(channel, "load")
+            if what != "published":
+                reader.subscribe(channel, 1, 1, "load", [[(1, DOUBLE, ">=", 1.0)]])
+            begin, before, got = time.perf_counter(), server.cpu(), 0
+            for first in range(0, count, 500):
+                many = range(min(500, count - first))
+                said = {"symbol": -4, "price": 5.0, "volume": first}
+                last = [writer.notify(channel, "load", said) for _ in many][-1]
+                writer.acknowledged(last)
+                while what != "published" and got < first + len(many):
+                    got += reader.message() is not None
+            wall, used = time.perf_counter() - begin, max(server.cpu() - before, 0.01)
+            found.append([what, count / wall, count / used])
+    return found
 
 
 # --- delivering ---------------------------------------------------------------------

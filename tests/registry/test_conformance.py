@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from tamis.errors import RegistryError
@@ -120,6 +122,32 @@ def test_audit_tells_the_newest_first(registry):
     for i in range(5):
         registry.audit(AuditEntry(i, "alice", "channel.create", f"c{i}"))
     assert [entry.target for entry in registry.audits(2)] == ["c4", "c3"]
+    registry.audit(AuditEntry(5, "bob", "channel.create", "c5", "acme"))
+    registry.audit(AuditEntry(6, "eve", "channel.create", "c6", "other"))
+    assert [entry.target for entry in registry.audits(2, "acme")] == ["c5"]
+
+
+def test_the_version_tells_of_changes_by_others(tmp_path):
+    mine, other = (SqliteRegistry(tmp_path / "registry.db") for _ in range(2))
+    before = mine.version()
+    mine.put_principal(Principal("alice", "main"))
+    assert mine.version() == before
+    other.put_principal(Principal("bob", "main"))
+    assert mine.version() != before
+    mine.close()
+    other.close()
+
+
+def test_an_audit_log_without_tenants_is_taken_over(tmp_path):
+    old = sqlite3.connect(tmp_path / "registry.db")
+    old.execute("CREATE TABLE audit (id INTEGER PRIMARY KEY, time INTEGER NOT NULL, "
+                "principal TEXT NOT NULL, action TEXT NOT NULL, target TEXT NOT NULL)")  # fmt: skip
+    old.execute("INSERT INTO audit VALUES (1, 2, 'alice', 'channel.create', 'c')")
+    old.commit()
+    old.close()
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    assert registry.audits() == [AuditEntry(2, "alice", "channel.create", "c")]
+    registry.close()
 
 
 def test_recaps_go_with_their_subscriptions(registry):

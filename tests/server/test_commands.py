@@ -151,3 +151,31 @@ def test_without_the_extra_one_sentence_says_what_is_missing():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "the broker needs msgspec: pip install 'tamis[broker]'\n"
+
+
+def test_what_was_missed_comes_as_its_summary(server, run, tmp_path):
+    """Gryphon's example: [IBM, 200], [IBM, 120] after an absence."""
+    state = tmp_path / "quote.flow"
+    state.write_text("state Quote keyed by symbol from quotes ordered by sequence "
+                     "(max: double := 0, cur: double := 0)\n"
+                     "  rule price > max => max := price, cur := price\n"
+                     "  rule             => cur := price\n")  # fmt: skip
+    run("channel", "create", "quotes", "symbol:string,price:double")
+    mine = ["subscribe", "quotes", "--durable", "mine", "--summary", str(state), "--count", "2"]
+
+    def publish(*prices):
+        file = tmp_path / "m.jsonl"
+        file.write_text("\n".join(json.dumps({"symbol": "IBM", "price": p}) for p in prices))
+        assert run("publish", "quotes", str(file))[0] == 0
+
+    publish(160.0, 140.0)
+    assert run(*mine, "--from", "all")[1].count("\n") == 2
+    publish(150.0, 200.0, 180.0, 170.0, 120.0)
+    code, out, _ = run(*mine)
+    assert code == 0
+    got = [json.loads(line)["attributes"] for line in out.splitlines()]
+    assert got == [{"symbol": "IBM", "price": price} for price in (200.0, 120.0)]
+    code, _, err = run("subscribe", "quotes", "--summary", str(state))
+    assert (code, "--summary needs --durable" in err) == (2, True)
+    code, _, err = run("subscribe", "quotes", "--durable", "x", "--summary", str(tmp_path / "no"))
+    assert (code, "No such file" in err) == (2, True)

@@ -224,3 +224,10 @@ def test_other_sites_are_refused_while_all_is_open(http):
 def test_nested_bombs_are_refused(http, channel):
     deep = b'{"attributes": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
     assert http.post(f"{channel}/messages", content=deep).status_code == 422
+
+
+def test_nothing_is_published_under_the_subjects_of_control(http, channel):
+    message = {"subject": "#.SUBSCRIPTION", "attributes": {}}
+    found = http.post(f"{channel}/messages", json=message)
+    assert found.status_code == 422
+    assert "# is for control" in found.json()["error"]

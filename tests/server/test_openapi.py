@@ -17,8 +17,9 @@ from tamis.server.access import new_token
 from tamis.server.web.routes import ROUTES
 
 EXAMPLES = int(os.environ.get("TAMIS_SCHEMA", "3"))
-ENDLESS = ["/api/events", "/api/channels/{c}/live"]
-KNOWN = {"c": "quotes", "s": "mine", "p": "alice", "a": "price", "t": "0", "f": "flow"}
+ENDLESS = ["/api/events", "/api/channels/{c}/live", "/api/flows/{f}/spaces/{x}/live"]
+KNOWN = {"c": "quotes", "s": "mine", "p": "alice", "a": "price", "t": "0", "f": "flow", "x": "Low"}
+FLOW = {"text": "space quotes(symbol: string, price: double)\nquotes -> Low : select price < 9"}
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +52,7 @@ def prepare(server, headers):
             http.put("/api/channels/quotes", json=QUOTES)
             http.put("/api/channels/quotes/subscriptions/mine", json={"selector": "price > 1"})
             http.put("/api/principals/alice", json={})
+            assert http.put("/api/flows/flow", json=FLOW).status_code == 200
 
     return put
 

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 import json
 import random
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from websockets.sync.client import connect
@@ -16,6 +20,7 @@ from tamis import Matcher
 from tamis.client import Agent
 from tamis.errors import TamisError
 from tamis.flow import check, parse_flow, run
+from tamis.pubsub.stomp import Decoder
 from tamis.registry import VERBS, Principal, Right
 from tamis.server.access import new_token
 
@@ -229,10 +234,176 @@ def test_rights_are_those_of_the_channels(server):
         tokens[name] = new_token(registry, name, "", VERBS, 0)
     with (
         Agent(server.url, token=tokens["eve"]) as eve,
-        pytest.raises(TamisError, match="there is no channel NASDAQ"),
+        pytest.raises(TamisError, match="no right to anything in NASDAQ"),
     ):
         eve.subscribe("trades/Combined")
     with Agent(server.url, token=tokens["bob"]) as bob:
         assert bob.subscribe("trades/Combined").notes == []
         with pytest.raises(TamisError, match="no right to manage"):
             bob.call("DELETE", "/api/flows/trades")
+
+
+# --- other protocols ------------------------------------------------------------------
+
+
+def told(messages):
+    return sorted(repr(sorted(m.items())) for m in messages)
+
+
+@contextmanager
+def events(server, space, selector="", last="", start="now"):
+    """A function that gives the next event: its id, and its message."""
+    path = f"/api/flows/trades/spaces/{space}/live"
+    more = {"headers": {"last-event-id": last} if last else {}}
+    query = {"selector": selector, "start": start}
+    with server.http() as http, http.stream("GET", path, params=query, **more) as stream:
+        assert stream.status_code == 200
+        lines = stream.iter_lines()
+        assert next(lines) == ": connected"
+
+        def following():
+            id = ""
+            for line in lines:
+                if line.startswith("id: "):
+                    id = line[4:]
+                elif line.startswith("data: "):
+                    return id, json.loads(line[6:])
+            raise AssertionError("the stream is over")
+
+        yield following
+
+
+@pytest.mark.parametrize(("space", "selector"), [("Twice", "price > 2"),
+                                                 ("LargeTrades", "com LIKE 'G%'")])  # fmt: skip
+def test_server_sent_events_of_a_space(server, space, selector):
+    messages = {source: trades(random.Random(space), 40) for source in ("NYSE", "NASDAQ")}
+    expected = wanted(messages, space, selector)
+    assert expected
+    with Agent(server.url) as agent, events(server, space, selector) as following:
+        publish(agent, messages)
+        found = [following() for _ in expected]
+    assert told(m["attributes"] for _, m in found) == expected
+    middle = next(i for i in range(len(found) // 2, len(found)) if found[i][0])
+    with events(server, space, selector, last=found[middle][0]) as following:
+        rest = [following() for _ in found[middle + 1 :]]
+    assert told(m["attributes"] for _, m in rest) == told(
+        m["attributes"] for _, m in found[middle + 1 :]
+    )
+
+
+def test_a_space_that_cannot_be_streamed_is_refused_before_the_stream(server):
+    with server.http() as http:
+        for path, query, status in [
+            ("gone/spaces/Twice", "", 404),
+            ("trades/spaces/LargeTrade", "", 422),
+            ("trades/spaces/LargeTrades", "selector=cap < 50", 422),
+            ("trades/spaces/LargeTrades", "start=never", 422),
+        ]:
+            assert http.get(f"/api/flows/{path}/live?{query}").status_code == status
+
+
+@contextmanager
+def stomp(server, headers):
+    with socket.create_connection(("127.0.0.1", server.stomp), 20) as peer:
+        decoder, waiting = Decoder(), []
+
+        def send(frame):
+            peer.sendall(frame.encode() + b"\0")
+
+        def following():
+            while not waiting:
+                data = peer.recv(10_000)
+                assert data
+                waiting.extend(decoder.feed(data))
+            return waiting.pop(0)
+
+        send("CONNECT\naccept-version:1.2\nhost:x\n\n")
+        send(f"SUBSCRIBE\nid:1\ndestination:/trades\nreceipt:r\n{headers}\n\n")
+        assert [following().command, following().command] == ["CONNECTED", "RECEIPT"]
+        yield send, following
+
+
+def test_stomp_subscribes_to_a_space(server):
+    messages = {source: trades(random.Random(9), 40) for source in ("NYSE", "NASDAQ")}
+    expected = wanted(messages, "Twice", "price > 2")
+    headers = "tamis-space:Twice\nselector:price > 2"
+    with Agent(server.url) as agent, stomp(server, headers) as (_, following):
+        publish(agent, messages)
+        found = [following() for _ in expected]
+    assert told(json.loads(frame.body) for frame in found) == expected
+    assert {frame.headers["tamis-source"] for frame in found} == {"nyse", "NASDAQ"}
+    assert {frame.headers["destination"] for frame in found} == {"/trades"}
+
+
+@pytest.mark.parametrize("ack", ["auto", "client", "client-individual"])
+def test_stomp_acknowledges_by_source_and_path(server, ack):
+    """Both messages of one must be acknowledged before it is done."""
+    headers = f"tamis-space:Twice\ntamis-durable:mine\nack:{ack}"
+    with Agent(server.url) as agent:
+        with stomp(server, headers) as (send, following):
+            row = {"issue": "A", "price": 1.0, "vol": 1}
+            publish(agent, {"NYSE": [row] * 2, "NASDAQ": [row]})
+            found = [following() for _ in range(6)]
+            nyse = [f for f in found if f.headers["tamis-source"] == "nyse"]
+            assert [f.headers["tamis-path"] for f in nyse] == ["0", "1"] * 2
+            if ack != "auto":
+                done = nyse[2:3] if ack == "client" else [nyse[2], nyse[0], nyse[1]]
+                for frame in done:
+                    send(f"ACK\nid:{frame.headers['ack']}\n\n")
+            send("UNSUBSCRIBE\nid:1\nreceipt:bye\n\n")
+            while following().command != "RECEIPT":
+                pass
+        with server.http() as http:
+            shown = http.get("/api/flows/trades/spaces/Twice/subscriptions/mine").json()
+    cursors = {c: one["cursor"] for c, one in shown["channels"].items()}
+    before = cursors["NASDAQ"] if ack == "client" else 1 if ack == "auto" else 0
+    assert cursors == {"nyse": 2 if ack == "auto" else 1, "NASDAQ": before}
+
+
+def test_a_webhook_on_a_space_keeps_its_flow(tmp_path):
+    """Also when the broker starts anew, and the flow became another one."""
+    got, more = [], threading.Semaphore(0)
+
+    class Hook(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            got.extend(body["messages"])
+            self.send_response(204)
+            self.end_headers()
+            more.release(len(body["messages"]))
+
+        def log_message(self, *_):
+            pass
+
+    hook = HTTPServer(("127.0.0.1", 0), Hook)
+    thread = threading.Thread(target=hook.serve_forever)
+    thread.start()
+    path = "/api/flows/f/spaces/Dear"
+    flow = "space T(price: double)\nT -> Dear : [price] => [twice := price * %s]; select twice > 10"
+    try:
+        for round in range(2):
+            with served(tmp_path / "broker") as server, server.http() as http:
+                if not round:
+                    http.put("/api/channels/T", json=TRADES)
+                    form = {"text": flow % "2.0"}
+                    assert http.put("/api/flows/f", json=form).status_code == 200
+                    wish = {"webhook": f"http://127.0.0.1:{hook.server_port}/", "secret": "hush",
+                            "selector": "twice < 100"}  # fmt: skip
+                    made = http.put(f"{path}/subscriptions/hook", json=wish)
+                    assert made.status_code == 200, made.text
+                    assert "hush" not in made.text
+                    http.put("/api/flows/f", json={"text": flow % "3.0"})
+                rows = [{"attributes": {"price": p}} for p in (1.0, 10.0, 60.0)]
+                assert http.post("/api/channels/T/messages", json=rows).status_code == 200
+                assert more.acquire(timeout=20)
+                if round:
+                    assert http.delete(f"{path}/subscriptions/hook").status_code == 204
+                    assert http.get(f"{path}/subscriptions/hook").status_code == 404
+                    assert not server.parts.deliveries.running
+    finally:
+        hook.shutdown()
+        hook.server_close()
+        thread.join()
+    assert [(m["source"], m["path"], m["attributes"]) for m in got] == [
+        ("T", 0, {"twice": 20.0})
+    ] * 2

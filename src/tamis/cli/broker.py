@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from tamis.client import Agent
     from tamis.server.deliveries import MailServer
 
-Server = Annotated[str, Parameter(name="--server", env_var="TAMIS_SERVER")]
-Secret = Annotated[str, Parameter(name="--token", env_var="TAMIS_TOKEN", show_default=False)]
 HERE = "http://127.0.0.1:8216"
 channel = App(name="channel", help="Create, show, list and close channels.")
 
@@ -29,11 +28,30 @@ def need_broker() -> None:
             raise InputError(f"the broker needs {name}: pip install 'tamis[broker]'")
 
 
-def _agent(server: str, token: str) -> Agent:
-    need_broker()
-    from tamis.client import Agent
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Broker:
+    """Which broker, and who asks: two options of every command that talks to one.
 
-    return Agent(server, token=token)
+    Parameters
+    ----------
+    server
+        The address of the broker.
+    token
+        A token that says who you are.
+    """
+
+    server: Annotated[str, Parameter(env_var="TAMIS_SERVER")] = HERE
+    token: Annotated[str, Parameter(env_var="TAMIS_TOKEN", show_default=False)] = ""
+
+    def agent(self) -> Agent:
+        need_broker()
+        from tamis.client import Agent
+
+        return Agent(self.server, token=self.token)
+
+
+LOCAL = Broker()
 
 
 def serve(
@@ -120,8 +138,7 @@ def create_channel(
     dialect: Literal["tamis", "jms"] = "tamis",
     retention: Annotated[int | None, Parameter(validator=Number(gte=1))] = None,
     retention_bytes: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
-    server: Server = HERE,
-    token: Secret = "",
+    broker: Broker = LOCAL,
 ) -> None:
     """Create channel NAME, or change it.
 
@@ -147,10 +164,6 @@ def create_channel(
         Minutes that messages are kept; without it they are kept for ever.
     retention_bytes
         Bytes of messages that are kept; 0 is without end.
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
     """
     pairs = [part.partition(":") for part in attributes.split(",") if part.strip()]
     form: dict[str, Any] = {
@@ -164,7 +177,7 @@ def create_channel(
     }
     if file is not None:
         form["file"] = _channel_text(file, number)
-    with _agent(server, token) as agent:
+    with broker.agent() as agent:
         agent.put_channel(name, form)
     print(f"channel {name}")
 
@@ -178,17 +191,9 @@ def _channel_text(path: Path, number: int | None) -> str:
 
 
 @channel.command(name="list")
-def list_channels(*, server: Server = HERE, token: Secret = "") -> None:
-    """List the channels that you may use.
-
-    Parameters
-    ----------
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
-    """
-    with _agent(server, token) as agent:
+def list_channels(*, broker: Broker = LOCAL) -> None:
+    """List the channels that you may use."""
+    with broker.agent() as agent:
         for one in agent.channels():
             attributes = ",".join(f"{name}:{kind}" for name, kind in one["attributes"].items())
             count = one["next"] - 1
@@ -197,21 +202,17 @@ def list_channels(*, server: Server = HERE, token: Secret = "") -> None:
 
 
 @channel.command(name="show")
-def show_channel(name: str, /, *, server: Server = HERE, token: Secret = "") -> None:
+def show_channel(name: str, /, *, broker: Broker = LOCAL) -> None:
     """Print all about channel NAME as JSON.
 
     Parameters
     ----------
     name
         The name of the channel.
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
     """
     import json
 
-    with _agent(server, token) as agent:
+    with broker.agent() as agent:
         print(json.dumps(agent.channel(name), indent=2, ensure_ascii=False))
 
 
@@ -223,8 +224,7 @@ def follow_channel(
     *,
     every: Annotated[float, Parameter(validator=Number(gte=0))] = 5.0,
     once: Annotated[bool, Parameter(negative="")] = False,
-    server: Server = HERE,
-    token: Secret = "",
+    broker: Broker = LOCAL,
 ) -> None:
     """Keep the Subscriptions table in FOLDER as what subscribers of channel NAME ask for.
 
@@ -238,15 +238,11 @@ def follow_channel(
         Seconds between two looks.
     once
         Look once, and end.
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
     """
     need_broker()
     from tamis.client.mirror import Mirror
 
-    mirror = Mirror(folder, name, server=server, token=token)
+    mirror = Mirror(folder, name, server=broker.server, token=broker.token)
 
     def tell(version: int) -> None:
         print(f"version {version}: {len(mirror.table):,} subscriptions", flush=True)
@@ -258,19 +254,15 @@ def follow_channel(
 
 
 @channel.command(name="close")
-def close_channel(name: str, /, *, server: Server = HERE, token: Secret = "") -> None:
+def close_channel(name: str, /, *, broker: Broker = LOCAL) -> None:
     """Close channel NAME; its messages and subscriptions go.
 
     Parameters
     ----------
     name
         The name of the channel.
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
     """
-    with _agent(server, token) as agent:
+    with broker.agent() as agent:
         agent.close_channel(name)
 
 
@@ -283,8 +275,7 @@ def publish(
     publisher: str = "",
     dry_run: Annotated[bool, Parameter(negative="")] = False,
     batch: Annotated[int, Parameter(validator=Number(gte=1, lte=10_000))] = 500,
-    server: Server = HERE,
-    token: Secret = "",
+    broker: Broker = LOCAL,
 ) -> None:
     """Publish MESSAGES, one JSON object to a line, to channel NAME.
 
@@ -302,14 +293,10 @@ def publish(
         Store nothing; print which subscriptions would get each message.
     batch
         Messages that are sent at a time.
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
     """
     from tamis.cli.broker_lines import publish_lines
 
-    with _agent(server, token) as agent:
+    with broker.agent() as agent:
         count = publish_lines(agent, name, messages, subject, publisher, dry_run, batch)
     if not dry_run:
         print(f"{count} messages published", file=sys.stderr)
@@ -323,10 +310,10 @@ def subscribe(
     subjects: str = ">",
     start: Annotated[str, Parameter(name="--from")] = "now",
     durable: Annotated[str, Parameter(show_default=False)] = "",
+    summary: Annotated[Path | None, Parameter(show_default=False)] = None,
     explain: Annotated[bool, Parameter(negative="")] = False,
     count: Annotated[int, Parameter(validator=Number(gte=0))] = 0,
-    server: Server = HERE,
-    token: Secret = "",
+    broker: Broker = LOCAL,
 ) -> None:
     """Print the messages of channel NAME that SELECTOR matches, as they come.
 
@@ -342,20 +329,30 @@ def subscribe(
         now, all, a sequence, or a time such as 2026-02-01T09:30:00Z.
     durable
         A name under which the broker remembers what you have got.
+    summary
+        A file with a state that says what the messages mean: what was missed comes as the shortest
+        sequence that means the same. Needs --durable.
     explain
         Tell predicate by predicate why each message matches.
     count
         Stop after so many messages; 0 goes on.
-    server
-        The address of the broker.
-    token
-        A token that says who you are.
     """
     from tamis.cli.broker_lines import print_matches
 
-    with _agent(server, token) as agent:
+    with broker.agent() as agent:
         options = {"selector": selector, "subjects": subjects, "start": start, "durable": durable}
+        if summary is not None:
+            options |= {"summary": _summary(summary, durable), "catch_up": "shortest"}
         print_matches(agent, name, options, explain, count)
+
+
+def _summary(path: Path, durable: str) -> str:
+    if not durable:
+        raise InputError("--summary needs --durable: only what is remembered can be missed")
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def principal(

@@ -64,15 +64,12 @@ def _send(
 
 
 def print_matches(
-    agent: Agent, channel: str, options: dict[str, str], explain: bool, count: int
+    agent: Agent, channel: str, options: dict[str, Any], explain: bool, count: int
 ) -> None:
     """One line for each message; acknowledged once it is printed."""
-    start: str | int = options["start"]
-    start = int(start) if isinstance(start, str) and start.isdigit() else start
-    with agent.subscribe(
-        channel, options["selector"], subjects=options["subjects"], start=start,
-        durable=options["durable"],
-    ) as messages:  # fmt: skip
+    start = options["start"]
+    options = {**options, "start": int(start) if start.isdigit() else start}
+    with agent.subscribe(channel, **options) as messages:
         for note in messages.notes:
             print(f"note: {note}", file=sys.stderr)
         for number, message in enumerate(messages, 1):

@@ -170,6 +170,10 @@ class AsyncAgent:
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:
                     await gone.queue.put(SubscriptionError("another agent took it over"))
+            case "ended":
+                gone = self._subscribed.pop(found["subscription"], None)
+                if gone is not None:
+                    await gone.queue.put(SubscriptionError(found["error"]))
             case "error":
                 if not found["request"]:  # what was to be resumed, or an acknowledgement
                     self.history.append((time.time(), found["error"]))

@@ -66,7 +66,10 @@ class Registry(Protocol):
         """Of those that exist; the others are passed over."""
 
     def audit(self, entry: AuditEntry) -> None: ...
-    def audits(self, limit: int = 100) -> list[AuditEntry]:
-        """The newest first."""
+    def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:
+        """The newest first; of one tenant, or of all."""
+
+    def version(self) -> int:
+        """A number that is another one after another process has changed something."""
 
     def close(self) -> None: ...

@@ -51,7 +51,7 @@ CREATE TABLE IF NOT EXISTS recap (
 );
 CREATE TABLE IF NOT EXISTS audit (
     id INTEGER PRIMARY KEY, time INTEGER NOT NULL, principal TEXT NOT NULL,
-    action TEXT NOT NULL, target TEXT NOT NULL
+    action TEXT NOT NULL, target TEXT NOT NULL, tenant TEXT NOT NULL DEFAULT ''
 );
 """
 _PUT_SUBSCRIPTION = """
@@ -77,8 +77,15 @@ class SqliteRegistry:
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
             self._db.executescript(_TABLES)
+            self._grow()
         except sqlite3.Error as error:
             raise RegistryError(f"{self.path}: {error}") from None
+
+    def _grow(self) -> None:
+        """A registry of an earlier version has no tenants in its audit log."""
+        columns = [row[1] for row in self._db.execute("PRAGMA table_info(audit)")]
+        if "tenant" not in columns:
+            self._db.execute("ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''")
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -233,12 +240,18 @@ class SqliteRegistry:
 
     def audit(self, entry: AuditEntry) -> None:
         with self._change() as db:
-            row = (entry.time, entry.principal, entry.action, entry.target)
-            db.execute("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?)", row)
+            row = (entry.time, entry.principal, entry.action, entry.target, entry.tenant)
+            db.execute("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?)", row)
 
-    def audits(self, limit: int = 100) -> list[AuditEntry]:
-        query = "SELECT time, principal, action, target FROM audit ORDER BY id DESC LIMIT ?"
-        return [AuditEntry(*row) for row in self._rows(query, limit)]
+    def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:
+        query = (
+            "SELECT time, principal, action, target, tenant FROM audit "
+            "WHERE ? IS NULL OR tenant = ? ORDER BY id DESC LIMIT ?"
+        )
+        return [AuditEntry(*row) for row in self._rows(query, tenant, tenant, limit)]
+
+    def version(self) -> int:
+        return int(self._rows("PRAGMA data_version")[0][0])
 
     def close(self) -> None:
         with self._lock:

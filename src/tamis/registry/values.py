@@ -99,3 +99,4 @@ class AuditEntry(msgspec.Struct, frozen=True):
     principal: str
     action: str
     target: str
+    tenant: str = ""

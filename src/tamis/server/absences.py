@@ -34,6 +34,11 @@ class Absences:
         for subscription, recap in self.hub.registry.recaps(live.number).items():
             live.subscriptions[subscription].recap = recap
 
+    def forget(self, channel: int) -> None:
+        """The channel is closed."""
+        self._names.pop(channel, None)
+        self._locks = {key: lock for key, lock in self._locks.items() if key[0] != channel}
+
     async def catch_up(self, action: act.CatchUp) -> None:
         """Without a recap the subscriber gets everything."""
         one = action.subscription

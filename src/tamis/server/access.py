@@ -14,13 +14,16 @@ from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.registry import VERBS, Principal, Registry, Right, Token
 from tamis.registry.values import Verb
 
-LOCAL_TENANT = "main"
+LOCAL, LOCAL_TENANT = "local", "main"
 _NOBODY = AccessError("say who you are: a token or a password is needed", known=False)
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who was recognised. `rights` None: the owner of the machine, who may do all."""
+    """Somebody who was recognised. `rights` None: the owner of the machine, who may do all.
+
+    `proof` is the hash that they were recognised by: of a token, or of their password.
+    """
 
     name: str
     tenant: str
@@ -29,6 +32,9 @@ class Caller:
     selector: str = ""
     rate: float = 0.0
     subscriptions: int = 0
+    proof: str = field(default="", repr=False)
+    expires: int = 0  # microseconds since 1970; 0: never
+    seen: int = field(default=0, compare=False)  # `Door.renewals` before it was recognised
 
     def may(
         self, verb: Verb, channel: str, subjects: Subject | SubjectFilter | None = None
@@ -51,13 +57,21 @@ class Caller:
             on = f" on {subjects}" if subjects is not None else ""
             raise AccessError(f"{self.name} has no right to {verb}{on} in {channel}")
 
-    def require_any(self) -> None:
+    def require_any(self, verb: Verb | None = None) -> None:
         """Whoever has no right at all learns nothing, not even that there is nothing to see."""
-        if self.rights == ():
-            raise AccessError(f"{self.name} has no rights")
+        verbs = self.verbs if verb is None else (verb,)
+        own = verbs if self.rights is None else [right.verb for right in self.rights]
+        if not set(verbs) & set(own) & set(self.verbs):
+            raise AccessError(f"{self.name} has no right to {verb or 'anything'}")
+
+    def require_sight(self, channel: str) -> None:
+        """Some right on channels of this name, whether there is one or not: so who has none cannot
+        learn which there are."""
+        if not self.sees(channel):
+            raise AccessError(f"{self.name} has no right to anything in {channel}")
 
     def sees(self, channel: str) -> bool:
-        """Whether the channel exists, as far as the caller may know."""
+        """Whether the caller may know of channels of this name."""
         if self.rights is None:
             return bool(self.verbs)
         return any(self.may(verb, channel) for verb in self.verbs)
@@ -79,6 +93,7 @@ class Door:
 
     registry: Registry
     local: bool
+    renewals: int = 0  # how often rights may have changed
     _verified: dict[bytes, float] = field(default_factory=dict)
 
     @property
@@ -94,21 +109,50 @@ class Door:
         if kind.lower() == "basic":
             name, _, password = _basic(secret).partition(":")
             return self.by_password(name, password)
+        seen = self.renewals
         if not authorization and self.open:
-            return Caller("local", LOCAL_TENANT)
+            return Caller(LOCAL, LOCAL_TENANT, seen=seen)
         raise _NOBODY
 
-    def by_token(self, secret: str) -> Caller:
-        token = self.registry.token(digest(secret))
-        if token is None or (token.expires and token.expires < time.time() * 1e6):
+    def renewed(self, caller: Caller) -> Caller:
+        """The same caller as things are now; AccessError where nobody would be recognised."""
+        if caller.rights is None:
+            return self.recognise(None)
+        seen, token = self.renewals, self.registry.token(caller.proof)
+        if token is not None:
+            return self._of_token(token, seen)
+        principal = self._principal(caller.name)
+        if principal is None or not caller.proof or principal.password != caller.proof:
             raise _NOBODY
-        return self._caller(token.principal, token.verbs)
+        return self._caller(principal, VERBS, seen, caller.proof)
+
+    def principal(self, name: str) -> Caller | None:
+        """What a principal may do by itself; None: there is none."""
+        found = self._principal(name)
+        if found is not None:
+            return self._caller(found, VERBS, self.renewals)
+        return Caller(LOCAL, LOCAL_TENANT) if name == LOCAL else None
+
+    def by_token(self, secret: str) -> Caller:
+        seen, token = self.renewals, self.registry.token(digest(secret))
+        if token is None:
+            raise _NOBODY
+        return self._of_token(token, seen)
+
+    def _of_token(self, token: Token, seen: int) -> Caller:
+        principal = self._principal(token.principal)
+        if principal is None or (token.expires and token.expires < time.time() * 1e6):
+            raise _NOBODY
+        return self._caller(principal, token.verbs, seen, token.digest, token.expires)
 
     def by_password(self, name: str, password: str) -> Caller:
-        principal = next((p for p in self.registry.principals() if p.name == name), None)
+        seen, principal = self.renewals, self._principal(name)
         if principal is None or not principal.password or not self._right(principal, password):
             raise _NOBODY
-        return self._caller(name, VERBS)
+        return self._caller(principal, VERBS, seen, principal.password)
+
+    def _principal(self, name: str) -> Principal | None:
+        return next((p for p in self.registry.principals() if p.name == name), None)
 
     def _right(self, principal: Principal, password: str) -> bool:
         """Verifying takes tens of milliseconds on purpose, so a right password is remembered."""
@@ -127,12 +171,17 @@ class Door:
         self._verified[known] = time.monotonic() + 300
         return True
 
-    def _caller(self, name: str, verbs: tuple[Verb, ...]) -> Caller:
-        principal = next((p for p in self.registry.principals() if p.name == name), None)
-        if principal is None:
-            raise _NOBODY
-        return Caller(name, principal.tenant, tuple(self.registry.rights(name)), verbs,
-                      principal.selector, principal.rate, principal.subscriptions)  # fmt: skip
+    def _caller(
+        self,
+        principal: Principal,
+        verbs: tuple[Verb, ...],
+        seen: int,
+        proof: str = "",
+        expires: int = 0,
+    ) -> Caller:
+        rights = tuple(self.registry.rights(principal.name))
+        return Caller(principal.name, principal.tenant, rights, verbs, principal.selector,
+                      principal.rate, principal.subscriptions, proof, expires, seen)  # fmt: skip
 
 
 def _basic(secret: str) -> str:

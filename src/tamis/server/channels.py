@@ -51,6 +51,7 @@ class Channels:
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
         self.by_name: dict[tuple[str, str], Open] = {}
+        self.by_number: dict[int, Open] = {}
         self.snapshots = Snapshots(hub.directory / "matchers")
 
     def load(self) -> None:
@@ -79,20 +80,18 @@ class Channels:
         )
         self.hub.absences.load(live, entry.name)
         found = Open(entry, channel, live)
-        self.by_name[entry.tenant, entry.name] = found
+        self.by_name[entry.tenant, entry.name] = self.by_number[number] = found
         return found
 
     # --- finding --------------------------------------------------------------------
 
     def get(self, caller: Caller, name: str) -> Open:
-        """A channel that the caller may know of; else it looks as if there were none."""
+        """A channel of the caller's tenant; of another's it looks as if there were none."""
+        caller.require_sight(name)
         found = self.by_name.get((caller.tenant, name))
-        if found is None or not caller.sees(name):
+        if found is None:
             raise RegistryError(f"there is no channel {name}")
         return found
-
-    def name_of(self, number: int) -> str:
-        return next(c.entry.name for c in self.by_name.values() if c.entry.number == number)
 
     def visible(self, caller: Caller) -> list[Open]:
         found = (c for (tenant, _), c in self.by_name.items() if tenant == caller.tenant)
@@ -141,10 +140,11 @@ class Channels:
         known = self.get(caller, name)
         caller.require("manage", name)
         number = known.entry.number
-        del self.by_name[caller.tenant, name]
+        del self.by_name[caller.tenant, name], self.by_number[number]
         self.hub.broker.close(number)
         self.hub.pump()
         self.snapshots.forget(number)
+        self.hub.absences.forget(number)
         await self.hub.in_registry(self.hub.registry.remove_channel, number)
         await self.hub.in_writer(self.hub.log.drop, number)
 

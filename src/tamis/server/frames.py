@@ -74,11 +74,12 @@ class Frames:
 
 def _shaped(name: bytes, shape: Shape, record: Record) -> bytes:
     """What arrives in a derived space: from which channel, and by which of its paths."""
-    source = encode(shape.channel)
-    return b",".join(
-        b'%b"source":%b,"path":%d,%b' % (name, source, path, piece(one))
-        for path, one in shape.made(record)
-    )
+    return b",".join(name + arrived(shape.channel, path, one) for path, one in shape.made(record))
+
+
+def arrived(source: str, path: int, record: Record) -> bytes:
+    """A message of a derived space, without its first brace."""
+    return b'"source":%b,"path":%d,%b' % (encode(source), path, piece(record))
 
 
 def line(record: Record) -> bytes:

@@ -30,7 +30,7 @@ from tamis.server import frames
 from tamis.server.absences import Absences
 
 Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
-Sink = Callable[[act.Deliver | act.Lost | act.Taken], None]
+Sink = Callable[[act.ToSession], None]
 Write = Callable[[bytes, int], None]  # takes a frame, and how many messages are in it
 LOG = logging.getLogger("tamis.server")
 _FLUSH = 0.2  # seconds between two writes of cursors
@@ -61,7 +61,7 @@ class Hub:
         self._books = ThreadPoolExecutor(1, "tamis-registry")
         self._readers = ThreadPoolExecutor(2, "tamis-read")
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._ticking = False
+        self._ticking = self._stopping = False
         self.loop = asyncio.get_running_loop()
         self.last: list[Callable[[], None]] = []  # what is done before the files are closed
 
@@ -75,8 +75,11 @@ class Hub:
                 break
             await asyncio.sleep(0.01)
         await self.in_registry(lambda: None)  # what waits there, such as audits, is done first
-        for task in list(self._tasks):
-            task.cancel()
+        self._stopping = True
+        while self._tasks:
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
         cursors = self.broker.take_cursors()
         await self.loop.run_in_executor(self._books, self.registry.put_cursors, cursors)
         for work in self.last:
@@ -88,8 +91,14 @@ class Hub:
         os.close(self._lock)
 
     def keep(self, work: Any) -> asyncio.Future[Any]:
-        """Run it in the background; what goes wrong there is logged."""
-        task: asyncio.Future[Any] = asyncio.ensure_future(work)
+        """Run it in the background; what goes wrong there is logged. A broker that stops begins
+        nothing any more: connections may still come to their end then."""
+        if self._stopping:
+            work.close()
+            task: asyncio.Future[Any] = self.loop.create_future()
+            task.cancel()
+            return task
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -111,14 +120,20 @@ class Hub:
                     LOG.warning("cursors wait: %s", error)
 
     async def in_registry(self, call: Callable[..., Any], *args: Any) -> Any:
-        return await self.loop.run_in_executor(self._books, call, *args)
+        return await self._in(self._books, call, *args)
 
     async def in_reader(self, call: Callable[..., Any], *args: Any) -> Any:
-        return await self.loop.run_in_executor(self._readers, call, *args)
+        return await self._in(self._readers, call, *args)
 
     async def in_writer(self, call: Callable[..., Any], *args: Any) -> Any:
         """What changes the log besides commits, between two of them."""
-        return await self.loop.run_in_executor(self._disk, call, *args)
+        return await self._in(self._disk, call, *args)
+
+    async def _in(self, pool: ThreadPoolExecutor, call: Callable[..., Any], *args: Any) -> Any:
+        """LogError, not RuntimeError, for whoever comes while the files are being closed."""
+        if self._stopping:
+            raise LogError("the broker stops")
+        return await self.loop.run_in_executor(pool, call, *args)
 
     # --- requests -------------------------------------------------------------------
 
@@ -209,7 +224,7 @@ class Hub:
             case act.Acknowledged():
                 for request, sequences in action.answers:
                     self._answer(request, sequences)
-            case act.Deliver() | act.Lost() | act.Taken():
+            case act.Deliver() | act.Lost() | act.Taken() | act.Ended():
                 sink = self._sinks.get(action.session)
                 if sink is not None:
                     sink(action)

@@ -111,6 +111,7 @@ async def _routers(connection: PacketConnection, said: Said) -> Said:
 
 
 async def _list(connection: PacketConnection, said: Said) -> Said:
+    connection.who.require_any()
     visible = connection.parts.channels.visible(connection.who)
     found = sorted((c.entry.name, c.entry.number) for c in visible)
     found = [pair for pair in found if pair[0] > said.get("After", "")][:LISTED]
@@ -122,6 +123,7 @@ async def _list(connection: PacketConnection, said: Said) -> Said:
 
 async def _create(connection: PacketConnection, said: Said) -> Said:
     parts, name = connection.parts, _text(said, "Channel")
+    connection.who.require("manage", name)
     made = await parts.channels.create(connection.who, name, _form(said))
     await parts.audit(connection.who, "channel.create", name)
     return {"ChannelId": made.entry.number}

@@ -122,11 +122,12 @@ async def get_cache(connection: PacketConnection, message: GetCache) -> None:
     found = connection.channel(message.channel)
     wish = Wish(message.selector, message.subjects)
     connection.parts.subscribing.check(connection.who, found, wish)
-    hub, number = connection.parts.hub, found.entry.number
+    visit, hub, number = connection.visit, connection.parts.hub, found.entry.number
+    assert visit is not None
     first = await hub.in_reader(hub.log.find, number, microseconds(message.since))
     end = await hub.in_reader(hub.log.find, number, microseconds(message.until))
     end = min(end, found.live.matched + 1)
-    async for records in replayed(hub, connection.who, found, wish, first, end):
+    async for records in replayed(connection.parts, visit, found, wish, first, end):
         for start in range(0, len(records), _TOGETHER):
             packets = [connection.delivery(message.channel, message.subscription, record)
                        for record in records[start : start + _TOGETHER]]  # fmt: skip

@@ -14,7 +14,6 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.packets import OWN, Answers, Peer, Received, Slot, body_of
-from tamis.pubsub.subject import CONTROL
 from tamis.pubsub.wire.messages import (
     Acknowledgement,
     AddSubject,
@@ -31,6 +30,7 @@ from tamis.server.channels import Open
 from tamis.server.listening import Listener, Outbox
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message as Published
+from tamis.server.visits import Visit
 
 _CONNECTING = 10.0  # seconds until a peer must have said who it is
 _UNANSWERED = 10_000  # packets of a peer that wait for their answer
@@ -59,15 +59,27 @@ class PacketConnection:
         self.peer = Peer()
         self.answers = Answers(self.peer)
         self.out = Outbox(writer, self._written)
-        self.caller: Caller | None = None
+        self.visit: Visit | None = None
         self.session = 0
         self.names: dict[int, str] = {}  # of the channels that are open
         self.taken: dict[Key, Taken] = {}
         self._keys: dict[tuple[int, int], Key] = {}  # of what is taken, by channel and number
         self.ended = False
         self._settled = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def caller(self) -> Caller | None:
+        return None if self.visit is None else self.visit.caller
+
+    def _send_away(self, error: AccessError) -> None:
+        """The caller has no business here any more."""
+        if not self.ended and self._task is not None:
+            self.fail(0, str(error))
+            self._task.cancel()
 
     async def run(self) -> None:
+        self._task = asyncio.current_task()
         writing = asyncio.ensure_future(self.out.write())
         clock = asyncio.get_running_loop().time
         deadline = clock() + _CONNECTING
@@ -75,7 +87,7 @@ class PacketConnection:
             self.known(self.parts.door.recognise(None))
         try:
             while not self.ended:
-                patience = deadline - clock() if self.caller is None else None
+                patience = deadline - clock() if self.visit is None else None
                 data = await asyncio.wait_for(self.reader.read(65536), patience)
                 if not data:
                     break
@@ -86,7 +98,8 @@ class PacketConnection:
         except WireError as error:
             self.fail(0, str(error))
         finally:
-            if self.session:
+            if self.visit is not None:
+                self.parts.visits.leave(self.visit)
                 self.parts.hub.disconnect(self.session)
             with contextlib.suppress(TimeoutError, ConnectionError):
                 await asyncio.wait_for(self.out.drain(), 2)
@@ -117,7 +130,7 @@ class PacketConnection:
         try:
             if isinstance(message, WireError):
                 raise message
-            if self.caller is None and not self._is_login(message):
+            if self.visit is None and not self._is_login(message):
                 self.known(self.parts.door.recognise(None))
             if isinstance(message, Notification) and message.channel != OWN:
                 await self._publish(message, slot)
@@ -125,7 +138,7 @@ class PacketConnection:
                 self.settle(slot, await self._do(message))
         except TamisError as error:
             self.settle(slot, self.peer.error(received.sequence, str(error)))
-            self.ended = self.ended or (isinstance(error, AccessError) and self.caller is None)
+            self.ended = self.ended or (isinstance(error, AccessError) and self.visit is None)
 
     @staticmethod
     def _is_login(message: Message) -> bool:
@@ -135,10 +148,10 @@ class PacketConnection:
 
     def known(self, caller: Caller) -> None:
         """The peer is this caller from now on."""
-        self.caller = caller
-        self.peer.trust()
-        if not self.session:
+        if self.visit is None:
+            self.peer.trust()
             self.session = self.parts.hub.connect(self._sink)
+            self.visit = self.parts.visits.enter(caller, self._send_away, self.session)
 
     @property
     def who(self) -> Caller:
@@ -177,8 +190,6 @@ class PacketConnection:
         return found
 
     async def _publish(self, message: Notification, slot: Slot) -> None:
-        if message.subject.split(".", 1)[0] == CONTROL:
-            raise MessageError(f"nothing is published under {message.subject}: # is for control")
         number = message.sequence if message.publisher else 0
         body = msgspec.Raw(body_of(message.attributes))
         published = Published(body, message.subject, number)
@@ -230,7 +241,7 @@ class PacketConnection:
 
     # --- out ------------------------------------------------------------------------
 
-    def _sink(self, action: act.Deliver | act.Lost | act.Taken) -> None:
+    def _sink(self, action: act.ToSession) -> None:
         if isinstance(action, act.Deliver):
             packets = [self._packet(s.key, record) for s, record in action.messages]
             self.out.put(b"".join(packets), len(packets))
@@ -241,6 +252,9 @@ class PacketConnection:
         if isinstance(action, act.Taken):
             self.drop(action.subscription.key)
             self.out.put(self.peer.error(0, f"another connection took {name}"))
+        elif isinstance(action, act.Ended):
+            self.drop(action.subscription.key)
+            self.out.put(self.peer.error(0, f"{name} has ended: {action.error}"))
         else:
             lost = f"messages {action.first} to {action.last} were trimmed"
             self.out.put(self.peer.error(0, f"{name}: {lost} before they could be sent"))

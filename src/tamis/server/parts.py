@@ -20,6 +20,7 @@ from tamis.server.hub import Hub
 from tamis.server.publishing import Publishing
 from tamis.server.spaces import Spaces
 from tamis.server.subscribing import Subscribing, Wish
+from tamis.server.visits import Visits
 
 _PROVING = 1.0  # seconds that are spent on comparing a subscription with others
 
@@ -35,6 +36,7 @@ class Parts:
     deliveries: Deliveries
     spaces: Spaces
     history: History
+    visits: Visits
 
     @classmethod
     def at(
@@ -47,10 +49,12 @@ class Parts:
     ) -> Parts:
         hub = Hub(directory, limits)
         door = Door(hub.registry, local)
-        channels, subscribing = Channels(hub), Subscribing(hub)
-        return cls(hub, door, channels, Publishing(hub), subscribing, Frames(),
-                   Deliveries(hub, mail, channels.name_of),
-                   Spaces(channels, subscribing), History(hub))  # fmt: skip
+        channels = Channels(hub)
+        visits = Visits(hub, door, channels)
+        subscribing, deliveries = Subscribing(hub, visits), Deliveries(hub, mail, channels, door)
+        visits.also.append(deliveries.review)
+        return cls(hub, door, channels, Publishing(hub), subscribing, Frames(), deliveries,
+                   Spaces(channels, subscribing), History(hub), visits)  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()
@@ -58,6 +62,7 @@ class Parts:
         self.deliveries.load()
         self.spaces.load()
         self.history.start()
+        self.visits.start()
         self.hub.keep(asyncio.to_thread(_warm))
 
     async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:
@@ -73,7 +78,7 @@ class Parts:
         self.hub.keep(self.audit(caller, action, target))
 
     async def audit(self, caller: Caller, action: str, target: str) -> None:
-        entry = AuditEntry(int(time.time() * 1e6), caller.name, action, target)
+        entry = AuditEntry(int(time.time() * 1e6), caller.name, action, target, caller.tenant)
         await self.hub.in_registry(self.hub.registry.audit, entry)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from tamis.errors import BusyError, ChannelError, MessageError
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.judge import DECODE
-from tamis.pubsub.subject import Subject
+from tamis.pubsub.subject import CONTROL, Subject
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Answer, Hub, settle
@@ -91,6 +91,8 @@ class Publishing:
         if key in self._allowed and caller.rights is None:
             return
         parsed = Subject.parse(subject)
+        if parsed.fields[0] == CONTROL:
+            raise MessageError(f"nothing is published under {subject}: # is for control")
         caller.require("publish", channel.entry.name, parsed)
         if channel.channel.subjects and parsed not in channel.channel.subjects:
             raise ChannelError(

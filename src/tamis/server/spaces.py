@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tamis.errors import InputError, RegistryError, SubscriptionError
-from tamis.pubsub.broker.shapes import Shape, questions
+from tamis.errors import AccessError, InputError, RegistryError, SubscriptionError
+from tamis.pubsub.broker.shapes import Question, Shape, questions
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import FlowEntry
 from tamis.server.access import Caller
 from tamis.server.channels import Channels, Open
-from tamis.server.subscribing import Subscribing, Wish
+from tamis.server.subscribing import Subscribing, Wish, moment
 
 if TYPE_CHECKING:
     from tamis.flow import Graph
@@ -63,12 +63,17 @@ class Spaces:
     # --- flows ----------------------------------------------------------------------
 
     def get(self, caller: Caller, name: str) -> OpenFlow:
+        """A flow of the caller's tenant; of another's it looks as if there were none."""
+        caller.require_any()
         found = self._flows.get((caller.tenant, name))
-        if found is None or not self._sees(caller, found):
+        if found is None:
             raise RegistryError(f"there is no flow {name}")
+        if not self._sees(caller, found):
+            raise AccessError(f"{caller.name} has no right to a channel of {name}")
         return found
 
     def visible(self, caller: Caller) -> list[OpenFlow]:
+        caller.require_any()
         own = [flow for (tenant, _), flow in self._flows.items() if tenant == caller.tenant]
         return [flow for flow in own if self._sees(caller, flow)]
 
@@ -76,7 +81,10 @@ class Spaces:
         return any(caller.sees(flow.channel(source)) for source in flow.sources)
 
     async def put(self, caller: Caller, name: str, form: FlowForm) -> OpenFlow:
-        """Make it or change it; who manages all its channels may."""
+        """Make it or change it; who manages all its channels may, of an older flow, too."""
+        known = self._flows.get((caller.tenant, name))
+        if known is not None:
+            self._require_manage(caller, known)
         entry = FlowEntry(caller.tenant, name, form.text, form.channels, form.lookups)
         flow = opened(entry)
         if not flow.sources:
@@ -90,15 +98,47 @@ class Spaces:
         self._flows[caller.tenant, name] = flow
         return flow
 
-    async def end(self, caller: Caller, name: str) -> None:
-        flow = self.get(caller, name)
+    def _require_manage(self, caller: Caller, flow: OpenFlow) -> None:
         for source in flow.sources:
             caller.require("manage", flow.channel(source))
+
+    async def end(self, caller: Caller, name: str) -> None:
+        flow = self.get(caller, name)
+        self._require_manage(caller, flow)
         hub = self.channels.hub
         await hub.in_registry(hub.registry.remove_flow, caller.tenant, name)
         del self._flows[caller.tenant, name]
 
     # --- subscriptions ----------------------------------------------------------------
+
+    async def keep(
+        self, caller: Caller, place: str, name: str, wish: Wish, delivery: dict[str, str | int]
+    ) -> dict[str, Subscription]:
+        """A durable subscription on FLOW/SPACE that no session holds. One that the broker brings
+        somewhere keeps the flow as it is now."""
+        flow = self.get(caller, place.partition("/")[0])
+        if delivery:
+            form = msgspec.json.encode(
+                FlowForm(flow.entry.text, flow.entry.channels, flow.entry.lookups)
+            )
+            delivery = {**delivery, "space": place, "select": wish.selector, "flow": form.decode()}
+        made = {}
+        for channel, own, _ in self._asked(caller, place, wish, {}, True):
+            made[channel.entry.name] = await self.subscribing.durable(
+                caller, channel, name, own, delivery=delivery
+            )
+        return made
+
+    def kept(self, caller: Caller, place: str, name: str) -> list[tuple[Open, Subscription]]:
+        """The parts of such a subscription; SubscriptionError where there is none."""
+        flow, space = self._space(caller, place)
+        channels = [self.channels.get(caller, flow.channel(q.source))
+                    for q in questions(flow.graph, space, "")
+                    if q.source in flow.sources]  # fmt: skip
+        found = [(c, c.live.subscriptions[name]) for c in channels if name in c.live.subscriptions]
+        if not found:
+            raise SubscriptionError(f"there is no subscription {name}")
+        return [(c, self.subscribing.find(caller, c, one.name)) for c, one in found]
 
     async def subscribe(
         self, caller: Caller, place: str, session: int, name: str, wish: Wish,
@@ -123,15 +163,22 @@ class Spaces:
             raise
         return made
 
+    def check(
+        self, caller: Caller, place: str, wish: Wish, starts: dict[str, int], durable: bool = False
+    ) -> list[Open]:
+        """Refuse what `subscribe` would refuse; else the channels that it would ask."""
+        found = self._asked(caller, place, wish, starts, durable)
+        if isinstance(wish.start, str) and wish.start not in ("now", "all"):
+            moment(wish.start)
+        return [channel for channel, _, _ in found]
+
     def _asked(
         self, caller: Caller, place: str, wish: Wish, starts: dict[str, int], durable: bool
     ) -> list[tuple[Open, Wish, Shape]]:
         """All is checked before the first subscription is made."""
-        name, _, space = place.partition("/")
-        flow = self.get(caller, name)
+        flow, space = self._space(caller, place)
         if wish.summary or wish.catch_up != "all" or isinstance(wish.start, int):
             raise SubscriptionError("a space has neither summaries nor sequences of its own")
-        flow.graph.space(space)
         found = []
         for question in questions(flow.graph, space, wish.selector):
             if durable and not question.exact:
@@ -145,12 +192,33 @@ class Spaces:
             start = starts.get(channel.entry.name, wish.start)
             own = Wish(question.selector, wish.subjects, start, wish.window)
             self.subscribing.check(caller, channel, own)
-            read = channel.live.language.read
-            shape = Shape(channel.entry.name, question.ways, flow.tables, read)
-            found.append((channel, own, shape))
+            found.append((channel, own, _shape(flow, question, channel)))
         if not found:
             raise SubscriptionError(f"no message can reach {space} and satisfy this selector")
         return found
+
+    def _space(self, caller: Caller, place: str) -> tuple[OpenFlow, str]:
+        name, _, space = place.partition("/")
+        flow = self.get(caller, name)
+        flow.graph.space(space)
+        return flow, space
+
+
+def _shape(flow: OpenFlow, question: Question, channel: Open) -> Shape:
+    return Shape(channel.entry.name, question.ways, flow.tables, channel.live.language.read)
+
+
+def kept_shape(delivery: dict[str, str | int], channel: Open) -> Shape | None:
+    """What becomes of messages that the broker brings somewhere; None: nothing."""
+    if "space" not in delivery:
+        return None
+    name, _, space = str(delivery["space"]).partition("/")
+    form = msgspec.json.decode(str(delivery["flow"]), type=FlowForm)
+    entry = FlowEntry(channel.entry.tenant, name, form.text, form.channels, form.lookups)
+    flow, selector = opened(entry), str(delivery["select"])
+    own = [q for q in questions(flow.graph, space, selector)
+           if flow.channel(q.source) == channel.entry.name]  # fmt: skip
+    return _shape(flow, own[0], channel) if own else None
 
 
 def leave(broker: Any, session: int, one: Subscription) -> None:

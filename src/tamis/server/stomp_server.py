@@ -8,6 +8,8 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,28 +23,58 @@ from tamis.errors import (
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.stored import Key
+from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.stomp import Decoder, Frame, encode
 from tamis.server.access import Caller
 from tamis.server.listening import Listener, Outbox
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message
 from tamis.server.subscribing import Wish
+from tamis.server.visits import Visit
 
 _CONNECTING = 10.0  # seconds until a peer must have said who it is
 _BEAT = 10_000  # milliseconds: how often we send, and want to hear, at most
 _OWN = {"destination", "receipt", "content-type", "content-length", "transaction"}
 
 
+class Sent(NamedTuple):
+    """A message that was sent; of a derived space also by which path."""
+
+    key: Key
+    sequence: int
+    path: int = 0
+
+
 @dataclass
 class Taken:
-    """A subscription of the connection. Sequences wait for their acknowledgement in order."""
+    """A subscription of the connection: on a channel, or on a derived space and so on several.
 
-    channel: str
-    key: Key
+    What was sent waits for its acknowledgement in order.
+    """
+
+    destination: str
     ack: str
     durable: bool
-    waiting: deque[int] = field(default_factory=deque)
-    done: set[int] = field(default_factory=set)
+    keys: list[Key] = field(default_factory=list)
+    waiting: deque[Sent] = field(default_factory=deque)
+    done: set[Sent] = field(default_factory=set)
+
+    def acknowledged(self, sent: Sent) -> dict[Key, int]:
+        """How far each channel is done, if this is; nothing where it was not waited for."""
+        if sent not in self.waiting:
+            return {}
+        if self.ack == "client":  # everything before it, too
+            self.done.update(islice(self.waiting, self.waiting.index(sent) + 1))
+        else:
+            self.done.add(sent)
+        upto: dict[Key, int] = {}
+        while self.waiting and self.waiting[0] in self.done:
+            one = self.waiting.popleft()
+            self.done.discard(one)
+            upto[one.key] = one.sequence
+            if self.waiting and self.waiting[0][:2] == one[:2]:  # by another path
+                upto[one.key] -= 1
+        return upto
 
 
 class StompServer(Listener):
@@ -57,7 +89,7 @@ class StompConnection:
         self, parts: Parts, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.parts, self.reader, self.writer = parts, reader, writer
-        self.caller: Caller | None = None
+        self.visit: Visit | None = None
         self.session = 0
         self.taken: dict[str, Taken] = {}
         self._labels: dict[Key, str] = {}
@@ -66,9 +98,20 @@ class StompConnection:
         self._silence = 0.0  # seconds without a byte after which the peer is gone; 0: never
         self._tasks: list[asyncio.Future[None]] = []
         self._ended = False
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def caller(self) -> Caller | None:
+        return None if self.visit is None else self.visit.caller
+
+    def _send_away(self, error: AccessError) -> None:
+        """The caller has no business here any more."""
+        if not self._ended and self._task is not None:
+            self._error(str(error))
+            self._task.cancel()
 
     async def run(self) -> None:
-        decoder = Decoder()
+        decoder, self._task = Decoder(), asyncio.current_task()
         self._tasks.append(asyncio.ensure_future(self._out.write()))
         try:
             while not self._ended:
@@ -83,7 +126,8 @@ class StompConnection:
         except WireError as error:
             self._error(str(error))
         finally:
-            if self.session:
+            if self.visit is not None:
+                self.parts.visits.leave(self.visit)
                 self.parts.hub.disconnect(self.session)
             with contextlib.suppress(TimeoutError, ConnectionError):
                 await asyncio.wait_for(self._out.drain(), 2)
@@ -91,7 +135,7 @@ class StompConnection:
                 task.cancel()
 
     def _patience(self) -> float | None:
-        return _CONNECTING if self.caller is None else self._silence or None
+        return _CONNECTING if self.visit is None else self._silence or None
 
     # --- out ------------------------------------------------------------------------
 
@@ -114,9 +158,11 @@ class StompConnection:
             await asyncio.sleep(seconds)
             self._out.put(b"\n")
 
-    def _sink(self, action: act.Deliver | act.Lost | act.Taken) -> None:
+    def _sink(self, action: act.ToSession) -> None:
         if isinstance(action, act.Taken):
-            self._error(f"another connection took {action.subscription.name}")
+            self._send_away(AccessError(f"another connection took {action.subscription.name}"))
+        elif isinstance(action, act.Ended):
+            self._send_away(AccessError(f"{action.subscription.label}: {action.error}"))
         elif isinstance(action, act.Lost):
             label = self._labels.get(action.subscription.key, "")
             lost = f"{action.first}-{action.last}"
@@ -124,28 +170,46 @@ class StompConnection:
             self._send(Frame("MESSAGE", {**headers, "tamis-lost": lost}))
         else:
             for subscription, record in action.messages:
-                self._deliver(subscription.key, record)
+                self._deliver(subscription, record)
 
-    def _deliver(self, key: Key, record: Record) -> None:
-        label = self._labels.get(key)
+    def _deliver(self, one: Subscription, record: Record) -> None:
+        label = self._labels.get(one.key)
         if label is None:  # it was left while this was on its way
             self._out.put(b"", 1)
             return
         taken = self.taken[label]
+        if one.shape is None:
+            self._message(label, taken, Sent(one.key, record.sequence), record)
+        else:
+            for path, made in one.shape.made(record):
+                sent = Sent(one.key, record.sequence, path)
+                self._message(label, taken, sent, made, one.shape.channel)
+        self._out.put(b"", 1)
+        if taken.ack == "auto" and taken.durable:
+            done = {one.key: record.sequence}
+            self.parts.hub.loop.call_soon(self._acknowledge, done)
+
+    def _message(
+        self, label: str, taken: Taken, sent: Sent, record: Record, source: str = ""
+    ) -> None:
+        """`source`: the channel that a message of a derived space came from."""
+        subject = "" if source else f"/{record.subject}"
+        id = f"{label}:{record.sequence}" + (f"/{sent.path}/{source}" if source else "")
         headers = {
             "subscription": label,
-            "message-id": f"{label}:{record.sequence}",
-            "destination": f"/{taken.channel}/{record.subject}",
+            "message-id": id,
+            "destination": f"{taken.destination}{subject}",
             "content-type": "application/json",
             "tamis-sequence": str(record.sequence),
             "tamis-time": str(record.time),
         }
+        if source:
+            headers |= {"tamis-source": source, "tamis-path": str(sent.path)}
         if taken.ack != "auto":
-            headers["ack"] = f"{label}:{record.sequence}"
-            taken.waiting.append(record.sequence)
-        self._send(Frame("MESSAGE", headers, record.body), 1)
-        if taken.ack == "auto" and taken.durable:
-            self.parts.hub.loop.call_soon(self._acknowledge, taken, record.sequence)
+            headers["ack"] = id
+            if taken.durable:
+                taken.waiting.append(sent)
+        self._send(Frame("MESSAGE", headers, record.body))
 
     # --- in -------------------------------------------------------------------------
 
@@ -187,12 +251,13 @@ class StompConnection:
         door, login = self.parts.door, headers.get("login", "")
         if login:
             secret = headers.get("passcode", "")
-            self.caller = await asyncio.to_thread(door.by_password, login, secret)
+            caller = await asyncio.to_thread(door.by_password, login, secret)
         elif headers.get("passcode"):  # a token needs no name
-            self.caller = door.by_token(headers["passcode"])
+            caller = door.by_token(headers["passcode"])
         else:
-            self.caller = door.recognise(None)
+            caller = door.recognise(None)
         self.session = self.parts.hub.connect(self._sink)
+        self.visit = self.parts.visits.enter(caller, self._send_away, self.session)
         can, wants = _beats(headers.get("heart-beat", "0,0"))
         if wants:
             self._tasks.append(asyncio.ensure_future(self._beat(max(wants, _BEAT) / 2000)))
@@ -228,21 +293,31 @@ class StompConnection:
         if ack not in ("auto", "client", "client-individual"):
             raise SubscriptionError("ack is auto, client or client-individual")
         name, subjects = _destination(frame)
-        channel = parts.channels.get(caller, name)
         start = headers.get("tamis-start", "now")
         wish = Wish(headers.get("selector", ""), subjects or ">",
                     int(start) if start.isdigit() and len(start) < 19 else start)  # fmt: skip
         durable = headers.get("tamis-durable") or headers.get("activemq.subscriptionName", "")
-        parts.subscribing.check(caller, channel, wish)
-        self.taken[label] = Taken(name, (channel.entry.number, durable), ack, bool(durable))
-        if durable:
-            self._labels[channel.entry.number, durable] = label
-            made = await parts.subscribing.durable(caller, channel, durable, wish, self.session)
+        taken = Taken(f"/{name}", ack, bool(durable))
+        if "tamis-space" in headers:
+            place = f"{name}/{headers['tamis-space']}"
+            found = parts.spaces.check(caller, place, wish, {}, bool(durable))
         else:
-            key = channel.entry.number, f"~{self.session}~{label}"
-            self._labels[key] = label
-            made = await parts.subscribing.live(caller, channel, self.session, label, wish)
-        self.taken[label].key = made.key
+            channel = parts.channels.get(caller, name)
+            parts.subscribing.check(caller, channel, wish)
+            place, found = "", [channel]
+        own = durable or f"~{self.session}~{label}"
+        taken.keys = [(channel.entry.number, own) for channel in found]
+        self.taken[label] = taken
+        self._labels |= dict.fromkeys(taken.keys, label)
+        make = parts.subscribing
+        if place:
+            await parts.spaces.subscribe(
+                caller, place, self.session, durable or label, wish, {}, bool(durable)
+            )
+        elif durable:
+            await make.durable(caller, found[0], durable, wish, self.session)
+        else:
+            await make.live(caller, found[0], self.session, label, wish)
 
     def _named(self, label: str) -> Taken:
         found = self.taken.get(label)
@@ -254,33 +329,35 @@ class StompConnection:
         label = frame.headers.get("id", "")
         taken = self._named(label)
         leave = self.parts.hub.broker.leave if taken.durable else self.parts.hub.broker.unsubscribe
-        leave(self.session, taken.key)
-        self._labels.pop(taken.key, None)
+        for key in taken.keys:
+            leave(self.session, key)
+            self._labels.pop(key, None)
         del self.taken[label]
 
     def _ack(self, frame: Frame) -> None:
         text = frame.headers.get("id") or frame.headers.get("message-id", "")
-        label, _, number = text.rpartition(":")
+        label, _, place = text.rpartition(":")
         taken = self._named(label)
-        if not number.isascii() or not number.isdigit() or len(number) > 18:
-            raise SubscriptionError(f"{text!r} is no id of a message")
-        sequence = int(number)
-        if taken.ack == "client":
-            self._acknowledge(taken, sequence)
-            return
-        taken.done.add(sequence)
-        upto = 0
-        while taken.waiting and taken.waiting[0] in taken.done:
-            upto = taken.waiting.popleft()
-            taken.done.discard(upto)
-        if upto:
-            self._acknowledge(taken, upto)
+        number, _, rest = place.partition("/")
+        path, _, source = rest.partition("/")
+        key = self._key(taken, source) if rest else taken.keys[0]
+        for part in (number, path or "0"):
+            if not part.isascii() or not part.isdigit() or len(part) > 18:
+                raise SubscriptionError(f"{text!r} is no id of a message")
+        self._acknowledge(taken.acknowledged(Sent(key, int(number), int(path or 0))))
 
-    def _acknowledge(self, taken: Taken, sequence: int) -> None:
-        while taken.waiting and taken.waiting[0] <= sequence:
-            taken.waiting.popleft()
-        if taken.durable and self.session in self.parts.hub.broker.sessions:
-            self.parts.hub.acknowledge(self.session, taken.key, sequence)
+    def _key(self, taken: Taken, source: str) -> Key:
+        for key in taken.keys:
+            channel = self.parts.channels.by_number.get(key[0])
+            if channel is not None and channel.entry.name == source:
+                return key
+        raise SubscriptionError(f"{source[:40]!r} is no source of the subscription")
+
+    def _acknowledge(self, upto: dict[Key, int]) -> None:
+        session = self.parts.hub.broker.sessions.get(self.session)
+        for key, sequence in upto.items():
+            if session is not None and key in session.subscriptions:
+                self.parts.hub.acknowledge(self.session, key, sequence)
 
 
 def _destination(frame: Frame) -> tuple[str, str]:

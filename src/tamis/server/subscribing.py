@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from tamis.engine.matcher import Matcher
-from tamis.errors import BusyError, SelectorError, SubscriptionError, TamisError
+from tamis.errors import AccessError, BusyError, SelectorError, SubscriptionError, TamisError
 from tamis.pubsub.broker.changes import End, Pause, Put
 from tamis.pubsub.broker.judge import joined
 from tamis.pubsub.broker.shapes import Shape
@@ -21,7 +21,9 @@ from tamis.registry.values import check_name
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Hub
+from tamis.server.visits import Visits
 
+_HIDDEN = {"secret", "flow"}
 _FEW = 3  # subscriptions that are compared without looking for an example first
 
 
@@ -47,9 +49,11 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 @dataclass
 class Subscribing:
     hub: Hub
+    visits: Visits
 
     def check(self, caller: Caller, channel: Open, wish: Wish) -> None:
         """Refuse what has no right or no meaning."""
+        caller.require("subscribe", channel.entry.name)
         filter = SubjectFilter.parse(wish.subjects)
         caller.require("subscribe", channel.entry.name, filter)
         channel.live.language.check(wish.selector)
@@ -126,6 +130,7 @@ class Subscribing:
         found = self.hub.broker.subscribe(
             session, stored, start=start, bound=caller.selector, label=name, shape=shape
         )
+        self.visits.settle(caller, found)
         self.hub.pump()
         return found
 
@@ -159,6 +164,7 @@ class Subscribing:
             )
         )  # fmt: skip
         assert found is not None
+        self.visits.settle(caller, found)
         return found
 
     def _count(self, caller: Caller) -> int:
@@ -166,11 +172,14 @@ class Subscribing:
         return sum(channel.owned.counts.get(caller.name, 0) for channel in channels)
 
     def find(self, caller: Caller, channel: Open, name: str) -> Subscription:
-        known = channel.live.subscriptions.get(name)
-        if known is None:
+        """One's own; who manages the channel finds those of others, too."""
+        known, place = channel.live.subscriptions.get(name), channel.entry.name
+        mine = known is None and (caller.may("subscribe", place) or caller.may("manage", place))
+        if known is not None and self.shows(caller, channel, known):
+            return known
+        if mine:
             raise SubscriptionError(f"there is no subscription {name}")
-        self.owned(caller, known)
-        return known
+        raise AccessError(f"{caller.name} has no right to subscription {name} of {place}")
 
     def shows(self, caller: Caller, channel: Open, subscription: Subscription) -> bool:
         """Whether the caller may see it: one's own, and for those who manage the channel all."""
@@ -181,9 +190,9 @@ class Subscribing:
         )
 
     def owned(self, caller: Caller, subscription: Subscription) -> None:
-        """Somebody else's subscription looks as if there were none."""
+        """Only one's own subscriptions are changed and taken up."""
         if subscription.principal != caller.name and caller.rights is not None:
-            raise SubscriptionError(f"there is no subscription {subscription.name}")
+            raise AccessError(f"subscription {subscription.name} is somebody else's")
 
     async def pause(self, caller: Caller, channel: Open, name: str, paused: bool) -> None:
         known = self.find(caller, channel, name)
@@ -225,5 +234,5 @@ def shown(subscription: Subscription, matched: int) -> dict[str, Any]:
         else matched - position + 1,
         "matched": subscription.matched + subscription.seated,
         "delivered": subscription.delivered + subscription.seated,
-        "delivery": {k: v for k, v in subscription.delivery.items() if k != "secret"},
+        "delivery": {k: v for k, v in subscription.delivery.items() if k not in _HIDDEN},
     }  # fmt: skip

@@ -96,7 +96,15 @@ class Taken(NamedTuple):
     subscription: Subscription
 
 
+class Ended(NamedTuple):
+    """The session gets nothing more of the subscription, and why: a right or a channel is gone."""
+
+    session: int
+    subscription: Subscription
+    error: TamisError
+
+
+ToSession = Deliver | Lost | Taken | Ended
 Action = (
-    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Deliver | Gathered | Lost
-    | Taken
+    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | ToSession
 )  # fmt: skip

@@ -87,7 +87,7 @@ class Broker:
                 del self._group.requests[request]
                 self._actions.append(act.Refused(request, gone))
         for subscription in channel.subscriptions.values():
-            self._detach(subscription)
+            self._end(subscription, gone)
             self._behind.pop(subscription.key, None)
 
     # --- publishing ----------------------------------------------------------------
@@ -362,14 +362,16 @@ class Broker:
         shape: Shape | None = None,
     ) -> Subscription:
         """A subscription that lives as long as its session; in force when this returns."""
-        channel = self.channels[stored.channel]
+        channel, holder = self.channels.get(stored.channel), self.sessions.get(session)
+        if channel is None or holder is None:
+            raise SubscriptionError("the channel or the session is gone")
         if stored.name in channel.subscriptions:
             raise SubscriptionError(f"there is a subscription {stored.name!r} already")
         subscription = Subscription(stored, channel.number_for(), durable=False, bound=bound)
         subscription.label, subscription.shape = label or stored.name, shape
         channel.put(subscription)
         subscription.cursor = (channel.matched + 1 if start is None else start) - 1
-        self._attach(subscription, self.sessions[session])
+        self._attach(subscription, holder)
         return subscription
 
     def unsubscribe(self, session: int, key: Key) -> None:
@@ -398,10 +400,27 @@ class Broker:
             self._actions.append(act.Taken(subscription.session.id, subscription))
             self._detach(subscription)
 
-    def drop(self, subscription: Subscription) -> None:
-        """Forget a subscription that the registry does not hold any more."""
-        self._detach(subscription)
+    def drop(self, subscription: Subscription, error: TamisError) -> None:
+        """Forget a subscription that the registry does not hold any more; its session is told."""
+        self._end(subscription, error)
         self.channels[subscription.channel].remove(subscription)
+
+    def revoke(self, subscription: Subscription, error: TamisError) -> None:
+        """Take it from its session, which is told why. A durable one stays, with its cursor."""
+        if subscription.durable:
+            self._end(subscription, error)
+        else:
+            self.drop(subscription, error)
+
+    def _end(self, subscription: Subscription, error: TamisError) -> None:
+        if subscription.session is not None:
+            self._actions.append(act.Ended(subscription.session.id, subscription, error))
+        self._detach(subscription)
+
+    def bind(self, subscription: Subscription, bound: str) -> None:
+        """Another selector that the server adds: in force for the next message."""
+        subscription.bound, subscription.judged = bound, None
+        self.channels[subscription.channel].put(subscription)
 
     def change(self, change: Change) -> None:
         """Change durable subscriptions; `Applied` or `Refused` will answer the request."""

@@ -10,8 +10,10 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
+from tamis.errors import TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
@@ -29,6 +31,14 @@ class Problem(NamedTuple):
     final: bool = False
 
 
+class Arrived(NamedTuple):
+    """A message as it is brought; of a derived space also where it came from, and by which path."""
+
+    record: Record
+    source: str = ""
+    path: int = 0
+
+
 class Delivery:
     """One subscription on its way. A kind of delivery says how to `send`."""
 
@@ -44,12 +54,13 @@ class Delivery:
         self.failures = 0
         self._waiting: deque[Record] = deque()
         self._more = asyncio.Event()
+        self.ended: Callable[[Delivery], None] = lambda _: None  # nothing more will come
         self.session = hub.connect(self._sink, GATHERED * 4)
         hub.broker.attach(self.session, subscription)
         self.task = hub.keep(self._run())
         hub.pump()
 
-    def send(self, records: list[Record]) -> Problem | None:
+    def send(self, made: list[Arrived]) -> Problem | None:
         """Bring them there, in a thread; None: they were taken."""
         raise NotImplementedError
 
@@ -57,12 +68,15 @@ class Delivery:
         self.task.cancel()
         self.hub.disconnect(self.session)
 
-    def _sink(self, action: act.Deliver | act.Lost | act.Taken) -> None:
+    def _sink(self, action: act.ToSession) -> None:
         if isinstance(action, act.Deliver):
             self._waiting.extend(record for _, record in action.messages)
             self._more.set()
         elif isinstance(action, act.Lost):
             LOG.warning("%s lost %d to %d", self.subscription.name, action.first, action.last)
+        elif isinstance(action, act.Ended):
+            LOG.info("%s ends: %s", self.subscription.name, action.error)
+            self.hub.loop.call_soon(self.ended, self)
 
     async def _run(self) -> None:
         while True:
@@ -93,7 +107,7 @@ class Delivery:
         """Until it is taken, or has failed too often."""
         pause, problem = self.first_pause, Problem("")
         for _ in range(self.attempts):
-            found = await asyncio.to_thread(self.send, records)
+            found = await asyncio.to_thread(self._send, records)
             if found is None:
                 return
             problem = found
@@ -105,3 +119,14 @@ class Delivery:
         LOG.error("%s gives up %d messages: %s", self.subscription.name, len(records),
                   problem.text)  # fmt: skip
         self.dead.extend((record, problem.text) for record in records)
+
+    def _send(self, records: list[Record]) -> Problem | None:
+        shape = self.subscription.shape
+        if shape is None:
+            return self.send([Arrived(record) for record in records])
+        try:
+            made = [Arrived(one, shape.channel, path)
+                    for record in records for path, one in shape.made(record)]  # fmt: skip
+        except TamisError as error:
+            return Problem(str(error), final=True)
+        return self.send(made) if made else None

@@ -15,7 +15,7 @@ from email.utils import format_datetime
 from tamis.errors import InputError
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.server.deliveries.delivery import Delivery, Problem
+from tamis.server.deliveries.delivery import Arrived, Delivery, Problem
 from tamis.server.hub import Hub
 
 PATIENCE = 30.0  # seconds for an answer of the mail server
@@ -83,8 +83,8 @@ class Mail(Delivery):
         self.server, self.channel = server, channel
         super().__init__(hub, subscription, float(subscription.delivery.get("digest", 0)))
 
-    def send(self, records: list[Record]) -> Problem | None:
-        to = str(self.target["email"])
+    def send(self, made: list[Arrived]) -> Problem | None:
+        to, records = str(self.target["email"]), [one.record for one in made]
         try:
             mail = written(self.server.sender, to, self.channel, self.subscription.name, records)
             self.server.hand_over(mail)

@@ -10,9 +10,8 @@ import time
 from urllib.parse import urlsplit
 
 from tamis.errors import InputError
-from tamis.pubsub.broker.records import Record
-from tamis.server.deliveries.delivery import Delivery, Problem
-from tamis.server.frames import piece
+from tamis.server.deliveries.delivery import Arrived, Delivery, Problem
+from tamis.server.frames import arrived, piece
 
 PATIENCE = 10.0  # seconds for an answer
 
@@ -24,12 +23,15 @@ def check_address(address: str) -> None:
 
 
 class Webhook(Delivery):
-    def send(self, records: list[Record]) -> Problem | None:
+    def send(self, made: list[Arrived]) -> Problem | None:
         """An answer of 2xx takes them."""
         parts = urlsplit(str(self.target["webhook"]))
         body = b'{"subscription":"%b","messages":[%b]}' % (
             self.subscription.name.encode(),
-            b",".join(b"{" + piece(record) for record in records),
+            b",".join(
+                b"{" + (arrived(source, path, record) if source else piece(record))
+                for record, source, path in made
+            ),
         )
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:

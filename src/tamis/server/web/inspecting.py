@@ -57,6 +57,7 @@ def would_match(caller: Caller, channel: Open, drafts: list[Draft]) -> list[list
 async def check(parts: Parts, caller: Caller, request: Request) -> Response:
     """How it reads, its types, notes, and how many recent messages match."""
     channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
     wish: Wish = await form(request, Wish)
     parts.subscribing.check(caller, channel, wish)
     notes = await parts.notes(caller, channel, wish)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.errors import MessageError, SelectorError, SubscriptionError, TamisError
+from tamis.errors import AccessError, MessageError, SelectorError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.stored import Key
 from tamis.server.access import Caller
@@ -21,6 +21,7 @@ from tamis.server.subscribing import Wish
 from tamis.server.web.arrow_frames import Pair, arrow_frame
 from tamis.server.web.raw_socket import RawSocket
 
+_POLICY = 1008  # why a WebSocket is closed whose caller lost its rights
 MAX_WAITING = 1_000  # requests of one connection that are not answered yet
 MAX_SUBSCRIPTIONS = 10_000  # of one connection
 _PUBLISHED = b'{"type":"published","request":%d,"sequences":%b}'
@@ -75,7 +76,7 @@ class Connection:
 
     def __init__(self, parts: Parts, caller: Caller, raw: RawSocket, arrow: bool = False) -> None:
         """`arrow`: messages come as Arrow streams in binary frames, all else as JSON."""
-        self.parts, self.caller, self.raw, self.arrow = parts, caller, raw, arrow
+        self.parts, self.raw, self.arrow = parts, raw, arrow
         self.names: dict[str, dict[str, Key]] = {}  # by label: channels, and the key in each
         self._out: deque[tuple[bytes, int]] = deque()
         self._gathered = False
@@ -84,15 +85,27 @@ class Connection:
         self._waiting = 0
         self._unwritten = 0  # messages in binary frames that the transport may still hold
         self.session = parts.hub.connect(self._sink, write=None if arrow else self._send)
+        self.visit = parts.visits.enter(caller, self._send_away, self.session)
         raw.attach(self._receive, self._flush)
 
+    @property
+    def caller(self) -> Caller:
+        return self.visit.caller
+
+    def _send_away(self, error: AccessError) -> None:
+        """The caller has no business here any more."""
+        self._fail(0, error)
+        self._flush()
+        self.raw.end(_POLICY)
+
     def close(self) -> None:
+        self.parts.visits.leave(self.visit)
         self.parts.hub.disconnect(self.session)
         self._behind.clear()
 
     # --- out ------------------------------------------------------------------------
 
-    def _sink(self, action: act.Deliver | act.Lost | act.Taken) -> None:
+    def _sink(self, action: act.ToSession) -> None:
         match action:
             case act.Deliver() if self.arrow:
                 self._send_arrow(action.messages)
@@ -105,6 +118,18 @@ class Connection:
             case act.Taken():
                 self.names.pop(action.subscription.label, None)
                 self._tell(type="taken", subscription=action.subscription.label)
+            case act.Ended():
+                self._end(action)
+
+    def _end(self, action: act.Ended) -> None:
+        """Of a subscription on a derived space its other channels are left, too."""
+        label = action.subscription.label
+        broker = self.parts.hub.broker
+        for key in self.names.pop(label, {}).values():
+            other = broker.sessions[self.session].subscriptions.get(key)
+            if other is not None:
+                leave(broker, self.session, other)
+        self._tell(type="ended", subscription=label, **told(action.error))
 
     def _send(self, message: bytes, count: int = 0) -> None:
         """Gathered: what one turn of the broker says to a peer leaves in one piece."""

@@ -30,8 +30,9 @@ async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
     slowest = await asyncio.to_thread(_slowest, parts, caller, channels, _SHOWN)
     busiest = heapq.nlargest(_SHOWN, channels, key=lambda c: parts.history.rate(c.entry.number))
     changes = []
-    if caller.may("manage", "*") and (caller.rights is None or caller.tenant == "main"):
-        changes = parts.hub.registry.audits(10)
+    if caller.may("manage", "*"):
+        tenant = None if caller.rights is None else caller.tenant
+        changes = parts.hub.registry.audits(10, tenant)
     return json({
         **_totals(channels),
         "history": {"seconds": SECONDS, **parts.history.of(c.entry.number for c in channels)},
@@ -69,9 +70,10 @@ async def events(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def _ticks(parts: Parts, caller: Caller) -> AsyncIterator[bytes]:
-    while True:
-        yield b"data: %b\n\n" % encode(_totals(parts.channels.visible(caller)))
-        await asyncio.sleep(1)
+    with parts.visits.during(caller) as visit:
+        while visit.error is None:
+            yield b"data: %b\n\n" % encode(_totals(parts.channels.visible(visit.caller)))
+            await asyncio.sleep(1)
 
 
 # --- subscribers --------------------------------------------------------------------

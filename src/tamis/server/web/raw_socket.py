@@ -58,7 +58,7 @@ class RawSocket(WebSocketsSansIOProtocol):
                 else:
                     self._control(opcode, payload)
         except FrameError as error:
-            self._end(error.code)
+            self.end(error.code)
 
     def _control(self, opcode: int, payload: bytes) -> None:
         if opcode == PING:
@@ -66,16 +66,19 @@ class RawSocket(WebSocketsSansIOProtocol):
         elif opcode == PONG:
             self.handle_pong(Frame(Opcode.PONG, payload))
         elif opcode == CLOSE:
-            self._end(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1000)
+            self.end(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1000)
 
-    def _end(self, code: int) -> None:
+    def end(self, code: int) -> None:
         if self.close_sent or self.transport.is_closing():
             return
         self.close_sent = True
         payload = Close(code, "").serialize() if 1000 <= code < 5000 and code != 1005 else b""
         self.transport.write(bytes((0x80 | CLOSE, len(payload))) + payload)
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": ""})
-        self.transport.close()
+        if self.ready:
+            self.transport.close()
+        else:  # a peer that reads nothing would keep it open
+            self.transport.abort()
 
     def hold(self) -> None:
         """Read nothing more from the peer until `resume`."""

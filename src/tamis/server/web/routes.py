@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tamis.errors import RegistryError, TamisError
+from tamis.errors import AccessError, RegistryError
 from tamis.language import parse
 from tamis.registry import Principal, Right
 from tamis.server.access import Caller, hashed, new_token
@@ -20,7 +20,7 @@ from tamis.server.spaces import FlowForm
 from tamis.server.spaces import shown as shown_flow
 from tamis.server.subscribing import Wish
 from tamis.server.subscribing import shown as shown_subscription
-from tamis.server.web import inspecting, overview, replaying, searching
+from tamis.server.web import inspecting, overview, replaying, searching, streaming
 from tamis.server.web.forms import PrincipalForm, RightForm, TokenForm
 from tamis.server.web.http import Handler, body, form, json, whole_number
 
@@ -39,6 +39,7 @@ class RouteEntry(NamedTuple):
 
 
 async def channels(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require_any()
     text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
     limit = whole_number(request, "limit", 50, 1000)
     found = [shown_channel(c) for c in parts.channels.visible(caller)]
@@ -56,8 +57,9 @@ async def channel(parts: Parts, caller: Caller, request: Request) -> Response:
 
 async def put_channel(parts: Parts, caller: Caller, request: Request) -> Response:
     name = request.path_params["c"]
+    caller.require("manage", name)
     told: ChannelForm = await form(request, ChannelForm)
-    known = (caller.tenant, name) in parts.channels.by_name and caller.sees(name)
+    known = (caller.tenant, name) in parts.channels.by_name
     change = parts.channels.change if known else parts.channels.create
     made = await change(caller, name, told)
     await parts.audit(caller, "channel.change" if known else "channel.create", name)
@@ -76,6 +78,7 @@ async def close_channel(parts: Parts, caller: Caller, request: Request) -> Respo
 
 async def publish(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("publish", channel.entry.name)
     kind = request.headers.get("content-type", "")
     messages = read_messages(await body(request), "ndjson" in kind or "jsonl" in kind)
     if request.query_params.get("dry") == "1":
@@ -113,6 +116,7 @@ async def subscription(parts: Parts, caller: Caller, request: Request) -> Respon
 
 async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
     name, wish = request.path_params["s"], await form(request, Wish)
     parts.subscribing.check(caller, channel, wish)
     notes = await parts.notes(caller, channel, wish, name)
@@ -187,6 +191,7 @@ async def flow(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def put_flow(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require_any("manage")
     name, told = request.path_params["f"], await form(request, FlowForm)
     made = await parts.spaces.put(caller, name, told)
     await parts.audit(caller, "flow.put", name)
@@ -199,35 +204,67 @@ async def end_flow(parts: Parts, caller: Caller, request: Request) -> Response:
     return Response(status_code=204)
 
 
+def _place(request: Request) -> str:
+    return f"{request.path_params['f']}/{request.path_params['x']}"
+
+
+async def space_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
+    """What it is in each source channel."""
+    found = parts.spaces.kept(caller, _place(request), request.path_params["s"])
+    return json({"channels": {
+        channel.entry.name: shown_subscription(one, channel.live.matched) for channel, one in found
+    }})  # fmt: skip
+
+
+async def put_space_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
+    parts.spaces.get(caller, request.path_params["f"])
+    caller.require_any("subscribe")
+    name, wish = request.path_params["s"], await form(request, Wish)
+    delivery = parts.deliveries.wanted(wish)
+    made = await parts.spaces.keep(caller, _place(request), name, wish, delivery)
+    for one in made.values():
+        parts.deliveries.follow(one)
+    parts.audit_soon(caller, "subscription.put", f"{_place(request)}/{name}")
+    return await space_subscription(parts, caller, request)
+
+
+async def end_space_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = request.path_params["s"]
+    for channel, one in parts.spaces.kept(caller, _place(request), name):
+        await parts.subscribing.end(caller, channel, name)
+        parts.deliveries.forget(one.key)
+    await parts.audit(caller, "subscription.end", f"{_place(request)}/{name}")
+    return Response(status_code=204)
+
+
 # --- principals -------------------------------------------------------------------
 
 
-def _managed(parts: Parts, caller: Caller, name: str) -> Principal | None:
-    """The principal, if it is one of the caller's tenant; only managers of all may ask."""
+def _managed(parts: Parts, caller: Caller, name: str) -> Principal:
+    """A principal of the caller's tenant; only managers of all may ask."""
     caller.require("manage", "*")
     found = next((p for p in parts.hub.registry.principals() if p.name == name), None)
-    if found is not None and caller.rights is not None and found.tenant != caller.tenant:
-        raise RegistryError(f"there is no principal {name} that you could change")
+    if found is None or (caller.rights is not None and found.tenant != caller.tenant):
+        raise RegistryError(f"there is no principal {name}")
     return found
 
 
 async def put_principal(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require("manage", "*")
     name, told = request.path_params["p"], await form(request, PrincipalForm)
-    known = _managed(parts, caller, name)
+    known = next((p for p in parts.hub.registry.principals() if p.name == name), None)
+    if known is not None and caller.rights is not None and known.tenant != caller.tenant:
+        raise RegistryError(f"{name} is the name of a principal already")
     if told.selector:
         for dialect in ("tamis", "jms"):
             parse(told.selector, dialect=dialect)
     tenant = (known.tenant if known else told.tenant) or caller.tenant
     if caller.rights is not None and tenant != caller.tenant:
-        raise RegistryError(f"there is no tenant {tenant}")
+        raise AccessError(f"{caller.name} has no right to another tenant")
     password = hashed(told.password) if told.password else known.password if known else ""
     made = Principal(name, tenant, password, told.selector, told.rate, told.subscriptions)
     await parts.hub.in_registry(parts.hub.registry.put_principal, made)
-    for live in parts.hub.broker.channels.values():
-        for one in live.subscriptions.values():
-            if one.principal == name and one.bound != told.selector:
-                one.bound, one.judged = told.selector, None
-                live.put(one)
+    await parts.visits.renew()
     await parts.audit(caller, "principal.put", name)
     return json({"name": name, "tenant": tenant}, 200 if known else 201)
 
@@ -243,35 +280,34 @@ async def principals(parts: Parts, caller: Caller, request: Request) -> Response
 
 
 async def end_principal(parts: Parts, caller: Caller, request: Request) -> Response:
-    name = request.path_params["p"]
-    if _managed(parts, caller, name) is None:
-        raise RegistryError(f"there is no principal {name}")
+    name = _managed(parts, caller, request.path_params["p"]).name
     await parts.hub.in_registry(parts.hub.registry.remove_principal, name)
+    gone = AccessError(f"principal {name} has ended", known=False)
     for live in parts.hub.broker.channels.values():
         for one in [s for s in live.subscriptions.values() if s.principal == name]:
-            parts.hub.broker.drop(one)
+            parts.hub.broker.drop(one, gone)
     parts.hub.pump()
+    await parts.visits.renew()
     await parts.audit(caller, "principal.end", name)
     return Response(status_code=204)
 
 
 async def put_right(parts: Parts, caller: Caller, request: Request) -> Response:
-    name, told = request.path_params["p"], await form(request, RightForm)
-    if _managed(parts, caller, name) is None:
-        raise RegistryError(f"there is no principal {name}")
+    name = _managed(parts, caller, request.path_params["p"]).name
+    told = await form(request, RightForm)
     change = parts.hub.registry.put_right if request.method == "POST" else (
         parts.hub.registry.remove_right
     )  # fmt: skip
     await parts.hub.in_registry(change, Right(name, told.verb, told.channel, told.subjects))
+    await parts.visits.renew()
     verb = "right.give" if request.method == "POST" else "right.take"
     await parts.audit(caller, verb, f"{name} {told.verb} {told.channel} {told.subjects}")
     return json({"rights": parts.hub.registry.rights(name)})
 
 
 async def make_token(parts: Parts, caller: Caller, request: Request) -> Response:
-    name, told = request.path_params["p"], await form(request, TokenForm)
-    if _managed(parts, caller, name) is None:
-        raise RegistryError(f"there is no principal {name}")
+    name = _managed(parts, caller, request.path_params["p"]).name
+    told = await form(request, TokenForm)
     registry = parts.hub.registry
     secret = await parts.hub.in_registry(
         new_token, registry, name, told.label, tuple(told.verbs), told.seconds
@@ -282,9 +318,7 @@ async def make_token(parts: Parts, caller: Caller, request: Request) -> Response
 
 async def tokens(parts: Parts, caller: Caller, request: Request) -> Response:
     """Never the secrets themselves: only their hashes are kept."""
-    name = request.path_params["p"]
-    if _managed(parts, caller, name) is None:
-        raise RegistryError(f"there is no principal {name}")
+    name = _managed(parts, caller, request.path_params["p"]).name
     found = parts.hub.registry.tokens(name)
     return json({"tokens": [
         {"id": t.digest[:_TOKEN_ID], "label": t.label, "verbs": t.verbs, "expires": t.expires}
@@ -293,22 +327,21 @@ async def tokens(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def end_token(parts: Parts, caller: Caller, request: Request) -> Response:
-    name, wanted = request.path_params["p"], request.path_params["t"]
-    if _managed(parts, caller, name) is None:
-        raise RegistryError(f"there is no principal {name}")
+    name = _managed(parts, caller, request.path_params["p"]).name
+    wanted = request.path_params["t"]
     known = [t for t in parts.hub.registry.tokens(name) if t.digest[:_TOKEN_ID] == wanted]
     if not known:
         raise RegistryError(f"there is no token {wanted}")
     await parts.hub.in_registry(parts.hub.registry.remove_token, known[0].digest)
+    await parts.visits.renew()
     await parts.audit(caller, "token.end", f"{name} {known[0].label}")
     return Response(status_code=204)
 
 
 async def audit(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("manage", "*")
-    if caller.rights is not None and caller.tenant != "main":
-        raise TamisError("the audit log is of tenant main")
-    entries = parts.hub.registry.audits(whole_number(request, "limit", 100, 1000))
+    most = whole_number(request, "limit", 100, 1000)
+    entries = parts.hub.registry.audits(most, None if caller.rights is None else caller.tenant)
     return json({"audit": entries})
 
 
@@ -343,6 +376,7 @@ def metrics(parts: Parts) -> Response:
 
 OPEN = {"/health": health, "/metrics": metrics}
 _C, _S, _P = "/api/channels/{c}", "/api/channels/{c}/subscriptions/{s}", "/api/principals/{p}"
+_X = "/api/flows/{f}/spaces/{x}"
 _PAGE = ("q", "after", "limit")
 _TOKEN_ID = 16  # characters of a token's hash that name it
 _RANGE = ("first", "before", "since", "until", "selector", "subjects", "limit")
@@ -355,7 +389,7 @@ ROUTES: tuple[RouteEntry, ...] = (
                Message, ("publisher", "dry")),
     RouteEntry("GET", f"{_C}/messages", replaying.replay, "Replay stored messages as JSON lines",
                query=_RANGE, media="application/x-ndjson"),
-    RouteEntry("GET", f"{_C}/live", replaying.live, "Live messages as an event stream",
+    RouteEntry("GET", f"{_C}/live", streaming.live, "Live messages as an event stream",
                query=("selector", "subjects", "start"), media="text/event-stream"),
     RouteEntry("POST", f"{_C}/check", inspecting.check, "Check a selector", Wish),
     RouteEntry("POST", f"{_C}/explain", inspecting.explained, "Why a message matches or not",
@@ -386,6 +420,14 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("GET", "/api/flows/{f}", flow, "Show a flow"),
     RouteEntry("PUT", "/api/flows/{f}", put_flow, "Make or change a flow", FlowForm),
     RouteEntry("DELETE", "/api/flows/{f}", end_flow, "End a flow"),
+    RouteEntry("GET", f"{_X}/live", streaming.live_space, "Live messages of a derived space",
+               query=("selector", "subjects", "start"), media="text/event-stream"),
+    RouteEntry("GET", f"{_X}/subscriptions/{{s}}", space_subscription,
+               "Show a subscription on a derived space"),
+    RouteEntry("PUT", f"{_X}/subscriptions/{{s}}", put_space_subscription,
+               "Make or change a durable subscription on a derived space", Wish),
+    RouteEntry("DELETE", f"{_X}/subscriptions/{{s}}", end_space_subscription,
+               "End a subscription on a derived space"),
     RouteEntry("GET", "/api/principals", principals, "List principals"),
     RouteEntry("PUT", _P, put_principal, "Make or change a principal", PrincipalForm),
     RouteEntry("DELETE", _P, end_principal, "End a principal"),
