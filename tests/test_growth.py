@@ -201,3 +201,22 @@ def test_adding_takes_linear_time(kind: str):
 
     work(10)  # kernels are loaded
     assert grows_linearly(work, 1_000, 4_000)
+
+
+LISTS = {
+    "plain": (Schema.of(t=str), "t IN ('v{0}', 'v{1}')"),
+    "elements": (Schema.of(t=list[str]), "ANY(t) IN ('v{0}', 'v{1}')"),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_adding_lists_takes_linear_time(kind: str):
+    """Each IN once looked for its constants among those of all the others."""
+    schema, selector = LISTS[kind]
+
+    def work(count: int) -> None:
+        matcher = tamis.Matcher(schema)
+        matcher.add_many((i, selector.format(i, i + 1)) for i in range(count))
+
+    work(10)  # kernels are loaded
+    assert grows_linearly(work, 3_000, 12_000)

@@ -269,6 +269,10 @@ def test_canonical_texts_mean_the_same_by_shape(semantics: Semantics, typed: boo
         ["i > 1", "i > 9223372036854775807", "i >= -9223372036854775808", "i <> 1"],
         ["f = TRUE", "f = FALSE", "f <> TRUE", "f < TRUE", "f >= FALSE"],
         ["s = 'it''s'", 's = "it\'s"', 's = "a""b"', "s = 'a\"b'"],
+        ["s IN ('a', 'b')", "s IN ('b', 'a')", "s IN ('a', 'a')", "s IN ('', 'IBM')"],
+        ["s IN ('IBM', \"it's\")", "s in('it''s' ,'ibm')", "s IN ('a', 'it''s')"],
+        ["s NOT IN ('a', 'b')", "s NOT IN ('b', 'IBM')", "NOT s IN ('ibm', 'b')", "s IN ('a')"],
+        ["lower(s) IN ('a', 'ibm')", "lower(s) IN ('IBM', 'a')", "lower(s) NOT IN ('a', 'b')"],
     ],
 )
 def test_one_kind_of_predicate_with_many_constants(selectors: list[str]) -> None:
@@ -278,6 +282,33 @@ def test_one_kind_of_predicate_with_many_constants(selectors: list[str]) -> None
             pair = Pair(schema, "sql")
             assert pair.add(texts) == len(texts)
             pair.compare(texts, messages_of(random.Random(1), schema, False))
+
+
+@pytest.mark.parametrize("semantics", SEMANTICS)
+@pytest.mark.parametrize("typed", [False, True])
+def test_lists_of_texts_mean_the_same_by_shape(semantics: Semantics, typed: bool) -> None:
+    """IN, of attributes and of elements of lists: every list of some length after another."""
+    if semantics == "total" and not typed:
+        pytest.skip("total semantics needs a schema")
+    rng = random.Random(f"lists {semantics}{typed}")
+    schema = Schema.of(s=str, tags=list[str]) if typed else None
+    values = [f"t{i}" for i in range(30)] + ["", "it''s"]
+    selectors = [
+        f"{rng.choice(('', 'NOT '))}{rng.choice(('s', 'lower(s)', 'ANY(tags)'))} IN ("
+        + ", ".join(f"'{value}'" for value in rng.choices(values, k=rng.choice((1, 2, 3, 20))))
+        + rng.choice((")", ") OR s = 't1'", ") AND NOT ANY(tags) = 't2'"))
+        for _ in range(120)
+    ]
+    pair = Pair(schema, semantics)
+    assert pair.add(selectors) == len(selectors)
+    assert pair.by_shape > len(selectors) // 3
+    texts = [*(value.replace("''", "'") for value in values), "T1"]
+    messages: list[dict[str, object]] = [
+        {"s": rng.choice(texts), "tags": rng.choices(texts, k=rng.randint(0, 3))} for _ in range(80)
+    ]
+    if semantics != "total":
+        messages += [{"s": "t3"}, {"tags": ["t4"]}, {}]
+    pair.compare(selectors, messages)
 
 
 @pytest.mark.parametrize(
@@ -290,6 +321,8 @@ def test_one_kind_of_predicate_with_many_constants(selectors: list[str]) -> None
         ("d < 1.0", "d < 1e999"),
         ("s LIKE 'a'", "s LIKE 5"),
         ("i IN (1)", "i IN ()"),
+        ("s IN ('a', 'b')", "s IN ('a', '\ud800')"),
+        ("s IN ('a', 'b')", "s IN ('a' 'b')"),
         ("(i = 1)", "(i = 1]"),
         ("i = 1 AND i = 2", "i = 1 i = 2"),
         ("NOT i = 1", "NOT NOT i = 1 NOT"),

@@ -20,7 +20,7 @@ from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, stat
 from tamis.logic.atoms import all_of, any_of
 from tamis.logic.numbers import simplest
 from tamis.schema import Schema, Type
-from tamis.whole import GATE, whole
+from tamis.whole import GATE
 
 _DEFINED, _MEMBER, _NUMBER, _STRING = Kind.DEFINED, Kind.MEMBER, Family.NUMBER, Family.STRING
 AMONG = 10  # MEMBER of more than one constant: the key is the pool's number of the tuple
@@ -85,13 +85,19 @@ class Terms:
             return found_last
         found = self.numbers.get(term)
         if found is None:
-            type = static_type(term, self.schema)
-            with whole():
-                found = self.numbers[term] = len(self.terms)
-                self.terms.append(term)
-                self.types.append(type)
+            found = self._give(term, static_type(term, self.schema))
         self._last = (term, found)
         return found
+
+    def _give(self, term: Derived, type: Type | None) -> int:
+        """The next number. It is given by the last step: what an interrupt left is dropped."""
+        with GATE:
+            found = len(self.numbers)
+            del self.terms[found:], self.types[found:]
+            self.terms.append(term)
+            self.types.append(type)
+            self.numbers[term] = found
+            return found
 
     def name(self, term: int) -> str:
         """The term's canonical text, by which terms are put in order."""

@@ -26,7 +26,7 @@ SPREAD = 64  # an IN of at most so many constants may give access to its subscri
 TABLE = 96  # at most so many atoms of one term are compared with each other, pair by pair
 _ANY, _NUMBER, _STRING = int(Family.ANY), int(Family.NUMBER), int(Family.STRING)
 _BELOW, _MEMBER = int(Kind.BELOW), int(Kind.MEMBER)
-_PREFIX, _WITHIN = int(Kind.PREFIX), int(Kind.WITHIN)
+_PREFIX, _CONTAINS, _WITHIN = int(Kind.PREFIX), int(Kind.CONTAINS), int(Kind.WITHIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,49 +176,64 @@ def _relations(vocabulary: Vocabulary, asked: I4, keys: I8, group: I4) -> tuple[
     size = 0
     kind, family = packed.kind(asked), packed.family(asked)
     textual = (family == _STRING) & (kind >= _MEMBER) & (kind <= _WITHIN)
+    where = np.flatnonzero(textual)
     for g in sorted(set(group[(kind >= _PREFIX) & textual].tolist())):
-        members = np.flatnonzero((group == g) & textual)
+        first, last = np.searchsorted(group[where], (g, g + 1))
+        members = where[first:last]
         if len(members) > TABLE:
             continue
         kin[members] = np.arange(len(members))
         width[g], table[g] = len(members), size
-        texts = [(int(kind[m]), vocabulary.pool.values[keys[m]]) for m in members]
-        relation = [_relation(u, v) for u in texts for v in texts]
+        texts = [vocabulary.pool.values[k] for k in keys[members].tolist()]
+        relation = _related(kind[members], texts)
         if has_several(vocabulary.terms.terms[packed.term(int(asked[members[0]]))]):
-            relation = [0 if r == 2 else r for r in relation]  # each of another value
-        parts.append(np.array(relation, np.uint8))
-        size += len(relation)
+            relation[relation == 2] = 0  # each of another value
+        parts.append(relation.ravel())
+        size += relation.size
     return kin, table, width, np.concatenate(parts) if parts else np.zeros(1, np.uint8)
 
 
-def _relation(u: tuple[int, Any], v: tuple[int, Any]) -> int:
-    """1: whatever satisfies u satisfies v; 2: nothing satisfies both; 0: it depends."""
-    (a, x), (b, y) = u, v
-    if a == Kind.MEMBER:
-        return 1 if _holds(b, x, y) else 2
-    if b == Kind.MEMBER:
-        return 0 if _holds(a, y, x) else 2
-    if a == Kind.WITHIN or b == Kind.WITHIN:
-        if a == b:
-            return 1 if x in y else 0
-        inner, outer = (y, x) if a == Kind.WITHIN else (x, y)
-        return 0 if inner in outer else 2
-    if b == Kind.CONTAINS:
-        return 1 if y in x else 0
-    if a == b and a != Kind.CONTAINS:
-        ends = str.startswith if a == Kind.PREFIX else str.endswith
-        return 1 if ends(x, y) else 0 if ends(y, x) else 2
-    return 0
+def _related(kinds: I4, texts: list[str]) -> U1:
+    """What each of the atoms (a row) says of each (a column). 1: whatever satisfies it satisfies
+    that one too; 2: nothing satisfies both; 0: it depends."""
+    found = np.empty((len(texts), len(texts)), np.uint8)
+    places = [(k, np.flatnonzero(kinds == k)) for k in sorted(set(kinds.tolist()))]
+    groups = [(k, at, [texts[i] for i in at.tolist()]) for k, at in places]
+    for a, rows, own in groups:
+        for b, columns, others in groups:
+            found[np.ix_(rows, columns)] = _relation(a, own, b, others)
+    return found
 
 
-def _holds(kind: int, value: str, constant: str) -> bool:
+def _relation(a: int, own: list[str], b: int, others: list[str]) -> Any:
+    """The same of atoms of kind `a` and of kind `b`."""
+    if a == _MEMBER:
+        return np.where(_held(b, own, others), 1, 2)
+    if b == _MEMBER:
+        return np.where(_held(a, others, own).T, 0, 2)
+    if a == _WITHIN:
+        return _held(a, own, others) if a == b else np.where(_held(_CONTAINS, own, others), 0, 2)
+    if b == _WITHIN:
+        return np.where(_held(b, own, others), 0, 2)
+    if b == _CONTAINS:
+        return _held(b, own, others)
+    if a != b:
+        return 0
+    longer = _held(a, own, others)  # of prefixes, and of suffixes
+    return np.where(longer, 1, np.where(longer.T, 0, 2))
+
+
+def _held(kind: int, values: list[str], constants: list[str]) -> npt.NDArray[np.bool_]:
+    """Of which constants an atom of this kind is true, for each value."""
     match kind:
         case Kind.MEMBER:
-            return value == constant
+            found = [value == constant for value in values for constant in constants]
         case Kind.PREFIX:
-            return value.startswith(constant)
+            found = [value.startswith(constant) for value in values for constant in constants]
         case Kind.SUFFIX:
-            return value.endswith(constant)
+            found = [value.endswith(constant) for value in values for constant in constants]
         case Kind.CONTAINS:
-            return constant in value
-    return value in constant
+            found = [constant in value for value in values for constant in constants]
+        case _:
+            found = [value in constant for value in values for constant in constants]
+    return np.array(found, bool).reshape(len(values), len(constants))

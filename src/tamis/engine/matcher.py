@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, overloa
 
 import numpy as np
 
+from tamis.engine.collecting import uncollected
 from tamis.engine.details import Details
 from tamis.engine.encode.batch import Messages, from_table
 from tamis.engine.encode.mappings import Mappings
@@ -168,17 +169,26 @@ class Matcher:
         """
         # Before the lock: an iterable may change the matcher.
         pairs = [(id, text) for id, text, _ in subscription_rows(subscriptions)]
-        return self._write(lambda inside: self._add_pairs(inside, pairs, on_error))
+        with uncollected:
+            return self._write(lambda inside: self._add_pairs(inside, pairs, on_error))
 
     def _add_pairs(
         self, inside: Contents, pairs: Sequence[tuple[Id, str]], on_error: OnError | None
     ) -> int:
         ids: dict[Id, str] = {}
         templates, sizes, keys = array("i"), array("q"), array("q")
+        read, fresh = inside.intake.read, not inside.slots  # nothing is there that could be taken
+        kind = type(pairs[0][0]) if pairs and fresh else None  # while all are of one, no two twins
         for id, selector in pairs:
             try:
-                self._refuse_taken(id, ids)
-                template, own = inside.intake.read(selector)
+                if type(id) is kind:
+                    check_id(id)
+                    if id in ids:
+                        self._refuse_taken(id, ids)
+                else:
+                    kind = None
+                    self._refuse_taken(id, ids)
+                template, own = read(selector)
             except (SelectorError, SubscriptionError) as error:
                 if on_error is None:
                     raise

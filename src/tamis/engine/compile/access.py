@@ -58,6 +58,7 @@ class Compiling:
     atoms: Atoms
     variable: I4  # of each literal
     index: Index
+    members: dict[int, tuple[I8, I8]] = field(default_factory=dict)  # see `_members`
 
 
 @dataclass(slots=True)
@@ -226,7 +227,7 @@ def _put_on_sides(
         if packed.kind(template.asked[side.event]) != AMONG:
             under.append((members, variables))
             continue
-        points = [_point_variables(given.vocabulary, given.atoms, v) for v in variables.tolist()]
+        points = [_point_variables(given, v) for v in variables.tolist()]
         if any(-1 in own for own in points):
             return False
         sizes = [len(own) for own in points]
@@ -265,7 +266,7 @@ def _spread(
         if not one_term:
             found.alone.append((s, sorted(set(ways))))
             continue
-        spread = {p for v in ways for p in _point_variables(given.vocabulary, given.atoms, v)}
+        spread = {p for v in ways for p in _point_variables(given, v)}
         if len(spread) > SPREAD or -1 in spread:
             found.rest.append(np.array([s], np.int32))
         else:
@@ -273,23 +274,28 @@ def _spread(
             found.under.append((subscriptions, np.array(sorted(spread), np.int32)))
 
 
-def _point_variables(vocabulary: Vocabulary, atoms: Atoms, v: int) -> list[int]:
+def _point_variables(given: Compiling, v: int) -> list[int]:
     """The MEMBER variables of the constants of variable v; -1 where they are too many."""
-    asked = int(atoms.question[v])
+    asked = int(given.atoms.question[v])
     if packed.kind(asked) == Kind.MEMBER:
         return [v]
     term, family = packed.term(asked), packed.family(asked)
-    keys = vocabulary.members(family, term, int(atoms.key[v]))
-    if len(keys) > SPREAD:
+    constants = given.vocabulary.members(family, term, int(given.atoms.key[v]))
+    if len(constants) > SPREAD:
         return [-1]
-    point = packed.question(term, family, Kind.MEMBER)
-    candidates = np.flatnonzero(atoms.question == point)
-    where = {int(atoms.key[i]): int(i) for i in candidates} if len(candidates) < 4096 else None
-    if where is None:
-        sorter = np.argsort(atoms.key[candidates])
-        at = np.searchsorted(atoms.key[candidates], keys, sorter=sorter)
-        return [int(candidates[sorter[i]]) for i in at]
-    return [where[k] for k in keys]
+    keys, variables = _members(given, packed.with_kind(asked, Kind.MEMBER))
+    found: list[int] = variables[np.searchsorted(keys, constants)].tolist()
+    return found
+
+
+def _members(given: Compiling, question: int) -> tuple[I8, I8]:
+    """The keys of the atoms with this question, ascending, and their variables."""
+    found = given.members.get(question)
+    if found is None:
+        own = np.flatnonzero(given.atoms.question == question)
+        order = np.argsort(given.atoms.key[own])
+        found = given.members[question] = given.atoms.key[own[order]], own[order]
+    return found
 
 
 def _points(vocabulary: Vocabulary, atoms: Atoms) -> dict[int, int]:

@@ -166,12 +166,13 @@ def encode_one(index: Index, single: Single) -> Block:
         joint += ready.left
     if joint:
         found += _joined(index, single, joint)
-    for reading in found:
-        columns += reading.columns
-        marks += reading.flags
-        events += reading.events
-        if reading.places:
-            keys[reading.places, 0] = reading.keys
+    for own_columns, own_flags, places, own_keys, own_events in found:
+        columns += own_columns
+        marks += own_flags
+        if own_events:
+            events += own_events
+        if places:
+            keys[places, 0] = own_keys
     flags[columns, 0] = marks
     return _block(keys, flags, events, readings.several)
 
@@ -226,27 +227,26 @@ def _met(
     joint = [*readings.always]
     all_asked, terms = readings.asked, readings.index.terms
     find, lookups = single.attribute, single.lookups
+    add_double, add_column, add_place = (each.append for each in doubles)
     for name, raw in _items(readings, single):
         asked = all_asked.get(name)
         if asked is None:
             continue
-        joint += asked.joint
-        if not asked.own:
-            continue
+        if asked.joint:
+            joint += asked.joint
         kind = type(raw)
         if kind is float and asked.key >= 0 and raw == raw:  # a double that is not NaN
-            doubles.values.append(raw)  # type: ignore[arg-type]
-            doubles.columns.append(asked.own[0])
-            doubles.places.append(asked.key)
+            add_double(raw)  # type: ignore[arg-type]
+            add_column(asked.own[0])
+            add_place(asked.key)
             continue
-        key: object = None
-        if kind is str:
-            key = raw
-        elif kind is int or kind is bool:
-            key = kind, raw
-        reading = asked.known.get(key) if key is not None else None
-        if reading is not None:
-            found.append(reading)
+        key: object = raw if kind is str else (kind, raw) if kind is int or kind is bool else None
+        if key is not None:
+            reading = asked.known.get(key)
+            if reading is not None:
+                found.append(reading)
+                continue
+        if not asked.own:
             continue
         if kind is str and len(raw) > _LONGEST:  # type: ignore[arg-type]
             key = None

@@ -103,6 +103,7 @@ CUTTERS = {
     "jms": Cutter(_JMS, _skeletons("()", "AND|OR")),  # NOT: see `jms.settled`
 }
 _ITEM = re.compile(_CONSTANT, re.ASCII)
+TEXTS = re.compile(rf"{_SINGLE}|{_DOUBLE}|[^\s,'\"]++", re.ASCII)  # and whatever is none
 _CALL = re.compile(rf"(\w++)\s*+\(\s*+({_NAME})\s*+\)", re.ASCII)
 
 # What a spelling means, kept for the spellings seen. A full store is emptied; long texts stay out.

@@ -17,10 +17,12 @@ from tamis.diagram import packed
 from tamis.diagram.packed import FALSE, TRUE
 from tamis.diagram.questions import Terms as AllTerms
 from tamis.diagram.questions import Vocabulary, required_terms
-from tamis.engine.intake.predicates import CUTTERS, GROUPS, Unusual, predicate, read_term
+from tamis.engine.intake.predicates import CUTTERS, GROUPS, TEXTS, Unusual, predicate, read_term
 from tamis.engine.intake.recipes import (
+    BOTH,
     NO_TERMS,
     Key,
+    ListRecipe,
     Meaning,
     RangeRecipe,
     Recipe,
@@ -31,8 +33,10 @@ from tamis.engine.intake.recipes import (
     both,
     key_of,
     keys_of,
+    list_recipe,
     moved,
     moved_terms,
+    text_of,
     with_source,
 )
 from tamis.engine.intake.skeleton import Skeleton
@@ -43,7 +47,7 @@ from tamis.language.functions import QUANTIFIERS
 from tamis.language.literals import ConstantError
 from tamis.language.reading import check_text
 from tamis.language.tree import Attribute, Call, Condition, attributes
-from tamis.logic import Formula, Kind, Lookups, Reducer, Semantics
+from tamis.logic import Family, Formula, Kind, Lookups, Reducer, Semantics
 from tamis.logic.atoms import all_of
 from tamis.schema import Schema
 
@@ -55,6 +59,7 @@ _KEPT_JOINTS = 1 << 12  # likewise, of ways in which predicates are joined
 _LONGEST = 200  # characters of a text worth remembering
 _MANY = 256 * _STEP  # pieces of a selector whose predicates will hardly be seen again
 _QUOTES = ("'", '"')
+_STRING = int(Family.STRING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,10 @@ class Intake:
         self._said: dict[str, Said] = {}
         self._recipes: dict[tuple[str, str, bool], Recipe | None] = {}
         self._ranges: dict[tuple[str, str, bool], RangeRecipe] = {}
+        self._lists: dict[tuple[str, str, int], ListRecipe | None] = {}
         self._general: dict[tuple[object, ...], tuple[Recipe, str] | None] = {}
         self._forms: dict[tuple[object, ...], int] = {}
+        self._skeletons: set[str] = set()
         self._joints: dict[tuple[object, ...], Joint] = {}
 
     def condition(self, selector: str) -> Condition:
@@ -119,7 +126,7 @@ class Intake:
         if len(pieces) == 1 or (self.dialect == "jms" and "\v" in selector):
             return None
         skeleton = "\0".join(pieces[::_STEP])
-        if not self._cutter.skeleton.fullmatch(skeleton):
+        if skeleton not in self._skeletons and not self._is_skeleton(skeleton):
             return None
         known = self._said
         try:
@@ -136,9 +143,23 @@ class Intake:
             return None
         keys: list[int] = []
         for (meaning, first, second), holds in zip(said, joint.sides, strict=True):
-            (meaning.holds if holds else meaning.fails).extend(keys, first, second)
+            side = meaning.holds if holds else meaning.fails
+            if side.source == BOTH:  # ranges, which come by the million
+                keys += (first, second)
+            else:
+                side.extend(keys, first, second)
         kept = joint.kept
         return joint.template, tuple(keys) if kept is None else tuple([keys[i] for i in kept])
+
+    def _is_skeleton(self, text: str) -> bool:
+        """Whether it holds nothing but holes and what joins them; those that do are remembered."""
+        if not self._cutter.skeleton.fullmatch(text):
+            return False
+        if len(text) <= _LONGEST:
+            if len(self._skeletons) >= _KEPT_JOINTS:
+                self._skeletons.clear()
+            self._skeletons.add(text)
+        return True
 
     def _join(
         self, key: tuple[object, ...], skeleton: str, meanings: list[Meaning]
@@ -168,6 +189,8 @@ class Intake:
         whole, term, op, text = pieces[i : i + 4]
         if text:
             said = self._applied(term, op, text)
+        elif pieces[i + 4]:
+            said = self._listed(pieces, i), 0, 0
         elif pieces[i + 6]:
             said = self._between(term, *pieces[i + 6 : i + 9])
         elif pieces[i + 9]:
@@ -209,6 +232,26 @@ class Intake:
         first, second = recipe.low(low), recipe.high(high)
         return None if first is None or second is None else (recipe.meaning, first, second)
 
+    def _listed(self, pieces: list[str], i: int) -> Meaning:
+        """`term IN (items)`: by a recipe, if the items are texts, each another one."""
+        term, op, items = pieces[i + 1], pieces[i + 4], TEXTS.findall(pieces[i + 5])
+        head, pool = (term, op, len(items)), self.vocabulary.pool
+        known = self._lists.get(head)
+        texts = {text_of(item) for item in items if item[0] in _QUOTES}
+        if len(texts) < len(items) or (known is None and head in self._lists):
+            return self._work_out(pieces, i)
+        if known is not None and not known.among:
+            return known.said(tuple([pool.number(_STRING, text_of(item)) for item in items]))
+        whole = tuple([pool.same(_STRING, text) for text in sorted(texts)])
+        if known is not None:
+            return known.said((pool.number(_STRING, whole),))
+        meaning = self._work_out(pieces, i)
+        each = tuple([pool.number(_STRING, text_of(item)) for item in items])
+        if len(self._lists) >= _KEPT:
+            self._lists.clear()
+        self._lists[head] = list_recipe(meaning, each, pool.number(_STRING, whole))
+        return meaning
+
     def _range_recipe(self, term: str, op: str, low: str, high: str) -> RangeRecipe | None:
         """From the recipes of its two sides, if both have one."""
         if read_term(term)[0] in QUANTIFIERS:
@@ -243,7 +286,7 @@ class Intake:
         number = self.vocabulary.terms.number
         required = frozenset([number(term) for term in required_terms(formula)])
         program = self.vocabulary.program(formula, whole=True)
-        return Side(program.words, program.keys, required, (0,) * len(program.keys))
+        return Side(program.words, program.keys, required, ())
 
     # --- recipes -------------------------------------------------------------
 

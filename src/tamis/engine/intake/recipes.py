@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tamis.diagram import packed
-from tamis.diagram.questions import Pool
+from tamis.diagram.questions import AMONG, Pool
 from tamis.engine.intake.predicates import constant
 from tamis.logic import Family, Kind
 from tamis.logic.numbers import above, at_least
@@ -28,7 +28,8 @@ _double, _integer = struct.Struct("<d").pack, struct.Struct("<q").unpack  # as `
 class Side(NamedTuple):
     """A predicate being true, or being false: a program, and the terms that it requires.
 
-    A key is fixed (`source` 0), or that of the first or second constant (1, 2).
+    A key is fixed (`source` 0), or that of the first or second constant (1, 2). Where all are
+    fixed, `source` is empty.
     """
 
     words: tuple[int, ...]
@@ -41,14 +42,17 @@ class Side(NamedTuple):
         if self.source == _ONE:  # most often
             keys.append(first)
             return
-        if self.source == _BOTH:
+        if self.source == BOTH:
             keys += (first, second)
+            return
+        if not self.source:
+            keys += self.keys
             return
         for source, fixed in zip(self.source, self.keys, strict=True):
             keys.append(first if source == 1 else second if source == 2 else fixed)
 
 
-_ONE, _BOTH = (1,), (1, 2)
+_ONE, BOTH = (1,), (1, 2)
 _AND, _OR = packed.conjunction(2), packed.disjunction(2)
 
 
@@ -79,6 +83,57 @@ class RangeRecipe(NamedTuple):
     high: Key
 
 
+class ListRecipe(NamedTuple):
+    """Of `term IN (texts)`, so many different ones: which keys of each side are those of the
+    texts, in their order. `among`: there is one such key, and it is that of all of them."""
+
+    meaning: Meaning
+    holds: slice
+    fails: slice
+    among: bool
+
+    def said(self, keys: tuple[int, ...]) -> Meaning:
+        """The meaning with these keys for the texts."""
+        holds, fails, terms, form = self.meaning
+        sides = _with_keys(holds, self.holds, keys), _with_keys(fails, self.fails, keys)
+        return Meaning(*sides, terms, form)
+
+
+def list_recipe(meaning: Meaning, each: tuple[int, ...], whole: int) -> ListRecipe | None:
+    """From what one list means; `each` are the keys of its texts, `whole` is that of all."""
+    among = any(packed.kind(asked) == AMONG for asked in _literals(meaning.holds))
+    keys = (whole,) if among else each
+    places = [_place_of(side, keys) for side in meaning[:2]]
+    if places[0] is None or places[1] is None:
+        return None
+    return ListRecipe(meaning, places[0], places[1], among)
+
+
+def _literals(side: Side) -> list[int]:
+    """The questions of a side."""
+    return [packed.asked(word) for word in side.words if packed.is_literal(word)]
+
+
+def _place_of(side: Side, keys: tuple[int, ...]) -> slice | None:
+    """Where these keys stand among those of the side: they are all that compare with texts."""
+    literals = enumerate(_literals(side))
+    at = [i for i, q in literals if packed.family(q) == _STRING and packed.kind(q) > _BELOW]
+    if not at or [*range(at[0], at[-1] + 1)] != at:
+        return None
+    found = slice(at[0], at[-1] + 1)
+    return found if side.keys[found] == keys else None
+
+
+def _with_keys(side: Side, at: slice, keys: tuple[int, ...]) -> Side:
+    return Side(side.words, side.keys[: at.start] + keys + side.keys[at.stop :], side.required, ())
+
+
+def text_of(quoted: str) -> str:
+    """What a text in quotes says."""
+    quote = quoted[0]
+    return quoted[1:-1].replace(quote + quote, quote)
+
+
 def with_source(side: Side) -> Side:
     """The side of `term op constant`: whatever its atoms compare with is the constant."""
     kinds = [packed.kind(packed.asked(w)) for w in side.words if packed.is_literal(w)]
@@ -94,14 +149,22 @@ def keys_of(side: Side, key: int) -> tuple[int, ...]:
 
 def moved(side: Side, numbers: dict[int, int]) -> Side:
     """The same of other terms: `numbers` gives the new number of each."""
-    words = tuple([_renumber(w, numbers) if packed.is_literal(w) else w for w in side.words])
+    steps = {old: _step(new - old) for old, new in numbers.items()}
+    if len(steps) == 1:
+        (step,) = steps.values()
+        words = tuple([w + step if w >= 0 else w for w in side.words])
+    else:
+        words = tuple([w + steps[_term(w)] if w >= 0 else w for w in side.words])
     return Side(words, side.keys, moved_terms(side.required, numbers), side.source)
 
 
-def _renumber(word: int, numbers: dict[int, int]) -> int:
-    asked = packed.asked(word)
-    renumbered = packed.with_term(asked, numbers[packed.term(asked)])
-    return int(packed.literal(renumbered, packed.negated(word)))
+def _step(terms: int) -> int:
+    """What a literal grows by where its term has a number that is so much higher."""
+    return int(packed.literal(packed.question(terms, 0, 0), 0))
+
+
+def _term(word: int) -> int:
+    return int(packed.term(packed.asked(word)))
 
 
 def moved_terms(terms: Terms, numbers: dict[int, int]) -> Terms:
@@ -151,7 +214,7 @@ def _string_key(text: str, step: int, pool: Pool) -> int | None:
     quote = text[0]
     if quote not in "'\"":
         return None
-    value = text[1:-1].replace(quote + quote, quote)
+    value = text_of(text)
     if not value:
         return None
     return pool.number(_STRING, value + "\0" if step else value)

@@ -20,6 +20,9 @@ _WORDS |= {
 }
 
 
+_ONE_PREDICATE = ["\0", ""]
+
+
 class Skeleton:
     """Reads a skeleton in one pass, negations pushed down to the predicates."""
 
@@ -37,6 +40,9 @@ class Skeleton:
         Whatever comes near the end of Python's stack goes to the parser too: what is added here
         must be explained later, and that takes the parser.
         """
+        if self.tokens == _ONE_PREDICATE:
+            self.required = self._one(False)
+            return True
         depth = min(depth, sys.getrecursionlimit() // 8)
         nested = self.tokens.count("(") + self.tokens.count("[") + self.tokens.count("NOT")
         if 2 * nested + 4 > depth and 2 * self._deepest() + 4 > depth:

@@ -12,6 +12,7 @@ from tamis.diagram.questions import AMONG
 from tamis.engine.layout import I4, I8
 from tamis.logic import Kind
 
+_SHORT = 16  # words that Python goes through sooner than numpy
 _CHOICES = 8  # ways into one condition that are remembered
 _EVENT_KINDS = {
     Kind.MEMBER,
@@ -40,7 +41,10 @@ class Template:
     @property
     def asked(self) -> tuple[int, ...]:
         """The question of each literal."""
-        return tuple(packed.asked(word) for word in self.words if packed.is_literal(word))
+        if len(self.packed) <= 4 * _SHORT:
+            return tuple([packed.asked(word) for word in self.words if packed.is_literal(word)])
+        words = np.frombuffer(self.packed, np.int32)
+        return tuple(packed.asked(words[packed.is_literal(words)]).tolist())
 
     @property
     def contingent(self) -> bool:
