@@ -118,8 +118,12 @@ def _above(bound, low, high, key):
 
 
 @kernel
-def _fire(asked, slot, kind, m, ints, valid, entire, out, count):
-    """The events of message m of the block, written to out[count:]; the new count, -1: no room."""
+def _fire(asked, slot, kind, m, values, out, count):
+    """The events of message m of the block, written to out[count:]; the new count, -1: no room.
+
+    values is (ints, valid, entire) of `encode_terms`.
+    """
+    ints, valid, entire = values
     point, points, firing, event = asked.point, asked.points, asked.firing, asked.event
     for i in range(asked.pointed.size):
         t = asked.pointed[i]
@@ -142,14 +146,15 @@ def _fire(asked, slot, kind, m, ints, valid, entire, out, count):
 
 
 @kernel
-def encode_terms(nodes, asked, words, kind, inputs, defined, first, keys, flags, fired):
+def encode_terms(nodes, asked, words, given, first, keys, flags, fired):
     """Flags, keys, words and events of the terms `asked`, from message `first` (a multiple of
     BLOCK) on.
 
-    nodes, asked, words: see `Nodes`, `Asked` and `Words` in term_program.py. inputs, defined:
-    attribute x message. Writes flags[column, m]; keys[place, m], or where the term has them rows
-    of words.bits; and the events of message m to out[offsets[m]:offsets[m + 1]] of fired, which is
-    (offsets, out). Returns the messages done: fewer than all where `out` is full.
+    nodes, asked, words: see `Nodes`, `Asked` and `Rows` in term_program.py. given is (kind of each
+    node, inputs, defined), the last two attribute x message. Writes flags[column, m];
+    keys[place, m], or where the term has them rows of words.bits; and the events of message m to
+    out[offsets[m]:offsets[m + 1]] of fired, which is (offsets, out). Returns the messages done:
+    fewer than all where `out` is full.
 
     One loop for each operation: so they are vectors. All is one function, and arrays are taken
     from their tuples once: numba counts references to an array wherever it is handed on, which
@@ -159,13 +164,13 @@ def encode_terms(nodes, asked, words, kind, inputs, defined, first, keys, flags,
     node, column, place, active = asked.node, asked.column, asked.place, asked.active
     ranked, bounds, bound = asked.ranked, asked.bounds, asked.bound
     row, cuts, cut, bits = words.row, words.cuts, words.cut, words.bits
-    out_offsets, out = fired
+    (kind, inputs, defined), (out_offsets, out) = given, fired
     total, count = inputs.shape[1], out_offsets[first]
     width = min(total - first, BLOCK)
     ints = np.zeros((slots + 2, width), np.int64)
     reals, valid = ints.view(np.float64), np.zeros((slots, width), np.uint8)
     entire = np.zeros(slots, np.uint8)  # whether all of the block have a value: else see `valid`
-    key = np.empty(BLOCK, np.int64)
+    values, key = (ints, valid, entire), np.empty(BLOCK, np.int64)
     for start in range(first, total, BLOCK):
         length, t = min(total - start, BLOCK), 0
         for i in range(op.size):
@@ -344,7 +349,7 @@ def encode_terms(nodes, asked, words, kind, inputs, defined, first, keys, flags,
                         keys[to, start + m] = key[m]
             t += 1
         for m in range(length):
-            count = _fire(asked, slot, kind, m, ints, valid, entire, out, count)
+            count = _fire(asked, slot, kind, m, values, out, count)
             if count < 0:
                 return start
             out_offsets[start + m + 1] = count

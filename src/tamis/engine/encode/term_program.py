@@ -360,9 +360,8 @@ def evaluate(
     first = 0
     while True:
         fired = offsets, out
-        first = k.encode_terms(
-            program.nodes, asked, rows, kind, inputs, defined, first, keys, flags, fired
-        )
+        values = kind, inputs, defined
+        first = k.encode_terms(program.nodes, asked, rows, values, first, keys, flags, fired)
         if first == length:
             return Evaluated(others, offsets, out[: offsets[-1]])
         grown = np.empty(4 * len(out), np.int32)
