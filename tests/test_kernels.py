@@ -118,6 +118,19 @@ def test_modules_with_kernels_say_so_to_mypy_and_no_others_do() -> None:
     assert lenient == set(modules()) - {package / name for name in PLAIN}
 
 
+def test_kernels_take_at_most_eight_parameters() -> None:
+    """What is more belongs into a bundle with names."""
+    found = {
+        (path.name, one.name): len(one.args.args)
+        for path in modules()
+        for one in ast.walk(ast.parse(path.read_text()))
+        if isinstance(one, ast.FunctionDef)
+        and any("kernel" in ast.unparse(decorator) for decorator in one.decorator_list)
+    }
+    assert found
+    assert {name: count for name, count in found.items() if count > 8} == {}
+
+
 def test_python_calls_kernels_that_return_arrays_where_ctrl_c_waits() -> None:
     """numba makes their arrays by calling Python, and crashes where that is interrupted."""
     warm.main()
