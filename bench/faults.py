@@ -26,58 +26,69 @@ from bench.servers import FORM, Server, folder, tamis
 _BODY = {"symbol": 1, "price": 5.0, "volume": 1, "note": "x" * 1000}
 
 
-def stalled(connections: int = 1000, rounds: int = 30, turns: int = 4) -> None:
-    """Turn by turn with and without, on one server: whatever else happens on the machine happens
-    to both. Behind means: the one that stalls has left the live path."""
-    with folder() as directory, tamis(directory) as server:
-        server.call("PUT", "/api/channels/load", FORM)
-        found: dict[int, list[tuple[float, float]]] = {0: [], 1: []}
-        for _ in range(turns):
-            for away in (0, 1):
-                waits, behind = _latency(server, connections, away, rounds)
-                found[away].append((waits[len(waits) // 2], waits[len(waits) * 99 // 100]))
-                p50, p99 = found[away][-1]
-                print(f"{away} of {connections:,} stalled ({behind} behind): p50 {p50:.1f} ms, "
-                      f"p99 {p99:.1f} ms, server {server.memory():.0f} MB", flush=True)  # fmt: skip
-    without, with_one = (sorted(p99 for _, p99 in found[away])[turns // 2] for away in (0, 1))
-    print(f"p99 in the middle: {without:.1f} ms without, {with_one:.1f} ms with one, "
-          f"{with_one / without:.2f}x")  # fmt: skip
-
-
-def _latency(server: Server, connections: int, away: int, rounds: int) -> tuple[list[float], int]:
-    """Until each of those who read has what was published, in milliseconds, sorted."""
-    peers = [connected(server.port) for _ in range(connections)]
-    ask = {"type": "subscribe", "channel": "load", "name": "all"}
-    for place, peer in enumerate(peers):
-        selector = "price > 1" if place < away else "price > 4"
-        peer.sendall(frame(json.dumps({**ask, "selector": selector}).encode()))
-    for peer in peers:
-        peer.recv(4096)
-    for _ in range(100 if away else 0):  # nobody else gets these
-        if behind(server):
-            break
-        many = [{"attributes": {**_BODY, "price": 2.0}}] * 500
-        server.call("POST", "/api/channels/load/messages", many)
-    readers = {peer.fileno(): peer for peer in peers[away:]}
-    poll, waits = select.epoll(), []
-    for fd in readers:
-        poll.register(fd, select.EPOLLIN)
-    request = {"type": "publish", "channel": "load", "messages": [{"attributes": _BODY}] * 20}
-    data = frame(json.dumps(request).encode())
-    with connected(server.port) as publisher:
+def stalled(connections: int = 1000, rounds: int = 60) -> None:
+    """Two brokers, round by round in turn: whatever else happens on the machine happens to both."""
+    with folder() as one, folder() as other, tamis(one) as calm, tamis(other) as hurt:
+        crowds = [Crowd(server, connections, away) for away, server in enumerate((calm, hurt))]
+        memory = hurt.memory()
         for _ in range(rounds):
-            begin = time.perf_counter()
-            publisher.sendall(data)
-            waits += _arrivals(poll, readers, begin)
-            publisher.recv(4096)
-    left_behind = behind(server)
-    for peer in peers:
-        peer.close()
-    return sorted(1e3 * wait for wait in waits), left_behind
+            for crowd in crowds:
+                crowd.publish()
+        for away, crowd in enumerate(crowds):
+            server = crowd.server
+            print(f"{away} of {connections:,} stalled ({behind(server)} behind): "
+                  f"p50 {crowd.wait(50):.1f} ms, p99 {crowd.wait(99):.1f} ms, "
+                  f"server {server.cpu():.1f} CPU-s, {server.memory():.0f} MB")  # fmt: skip
+        ratio = crowds[1].wait(99) / crowds[0].wait(99)
+        grown = hurt.memory() - memory
+        for crowd in crowds:
+            crowd.close()
+        print(f"p99 {ratio:.2f}x with one that stalls; its broker grew by {grown:.0f} MB")
+
+
+class Crowd:
+    """Many subscribers of one broker, some of whom never read."""
+
+    def __init__(self, server: Server, connections: int, away: int) -> None:
+        self.server = server
+        self.waits: list[float] = []
+        server.call("PUT", "/api/channels/load", FORM)
+        peers = [connected(server.port) for _ in range(connections)]
+        ask = {"type": "subscribe", "channel": "load", "name": "all"}
+        for place, peer in enumerate(peers):
+            selector = "price > 1" if place < away else "price > 4"
+            peer.sendall(frame(json.dumps({**ask, "selector": selector}).encode()))
+        for peer in peers:
+            peer.recv(4096)
+        many = [{"attributes": {**_BODY, "price": 2.0}}] * 500  # for those who do not read
+        while behind(server) < away:
+            server.call("POST", "/api/channels/load/messages", many)
+        self.away, self.readers = peers[:away], {peer.fileno(): peer for peer in peers[away:]}
+        self.poll, self.publisher = select.epoll(), connected(server.port)
+        for fd in self.readers:
+            self.poll.register(fd, select.EPOLLIN)
+        request = {"type": "publish", "channel": "load", "messages": [{"attributes": _BODY}] * 20}
+        self.data = frame(json.dumps(request).encode())
+
+    def publish(self) -> None:
+        """Until everybody who reads has what was published."""
+        begin = time.perf_counter()
+        self.publisher.sendall(self.data)
+        self.waits += _arrivals(self.poll, self.readers, begin)
+        self.publisher.recv(4096)
+
+    def close(self) -> None:
+        for peer in (self.publisher, *self.away, *self.readers.values()):
+            peer.close()
+
+    def wait(self, percent: int) -> float:
+        """Milliseconds."""
+        waits = sorted(self.waits)
+        return 1e3 * waits[len(waits) * percent // 100]
 
 
 def behind(server: Server) -> int:
-    """How many subscriptions read from the log."""
+    """How many subscriptions left the live path."""
     metrics = server.call("GET", "/metrics").decode()
     return int(metrics.rpartition("tamis_subscriptions_behind ")[2].split()[0])
 

@@ -65,7 +65,7 @@ class Registry(Protocol):
     def put_cursors(self, cursors: Mapping[Cursor, int]) -> None:
         """Of those that exist; the others are passed over."""
 
-    def audit(self, entry: AuditEntry) -> None: ...
+    def audit(self, *entries: AuditEntry) -> None: ...
     def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:
         """The newest first; of one tenant, or of all."""
 

@@ -238,10 +238,10 @@ class SqliteRegistry:
 
     # --- audit ---------------------------------------------------------------------
 
-    def audit(self, entry: AuditEntry) -> None:
+    def audit(self, *entries: AuditEntry) -> None:
+        rows = [(e.time, e.principal, e.action, e.target, e.tenant) for e in entries]
         with self._change() as db:
-            row = (entry.time, entry.principal, entry.action, entry.target, entry.tenant)
-            db.execute("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?)", row)
+            db.executemany("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?)", rows)
 
     def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:
         query = (

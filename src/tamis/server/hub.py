@@ -25,7 +25,7 @@ from tamis.pubsub.broker.intake import Admission, Draft
 from tamis.pubsub.broker.machine import Broker, BrokerLimits
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.registry import SqliteRegistry
+from tamis.registry import AuditEntry, SqliteRegistry
 from tamis.server import frames
 from tamis.server.absences import Absences
 
@@ -33,7 +33,8 @@ Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
 Sink = Callable[[act.ToSession], None]
 Write = Callable[[bytes, int], None]  # takes a frame, and how many messages are in it
 LOG = logging.getLogger("tamis.server")
-_FLUSH = 0.2  # seconds between two writes of cursors
+_FLUSH = 0.2  # seconds between two writes of cursors and audits
+_AUDITS = 10_000  # of them that wait while the disk is full
 
 
 class Hub:
@@ -52,6 +53,7 @@ class Hub:
         self.problem = ""  # why publishing was refused last; empty again after a commit
         self._count = itertools.count(1)
         self._answers: dict[int, Answer] = {}
+        self.audits: list[AuditEntry] = []  # they wait to be written together
         self._written: list[tuple[int, int]] = []
         self._afterwards: list[Callable[[], None]] = []
         self._pumping = False
@@ -74,7 +76,7 @@ class Hub:
             if not self._answers:
                 break
             await asyncio.sleep(0.01)
-        await self.in_registry(lambda: None)  # what waits there, such as audits, is done first
+        await self._flush()
         self._stopping = True
         while self._tasks:
             for task in self._tasks:
@@ -108,16 +110,31 @@ class Hub:
         if not task.cancelled() and (error := task.exception()) is not None:
             LOG.error("a background task failed", exc_info=error)
 
+    async def flush_audits(self) -> None:
+        """Write down what was done lately."""
+        entries, self.audits = self.audits, []
+        try:
+            await self.in_registry(self.registry.audit, *entries)
+        except RegistryError:
+            self.audits = (entries + self.audits)[-_AUDITS:]
+            raise
+
     async def _flush_cursors(self) -> None:
         while True:
             await asyncio.sleep(_FLUSH)
-            cursors = self.broker.take_cursors()
+            await self._flush()
+
+    async def _flush(self) -> None:
+        """What a full disk does not take waits for better times."""
+        cursors = self.broker.take_cursors()
+        try:
+            if self.audits:
+                await self.flush_audits()
             if cursors:
-                try:
-                    await self.in_registry(self.registry.put_cursors, cursors)
-                except RegistryError as error:
-                    self.broker.cursors = {**cursors, **self.broker.cursors}
-                    LOG.warning("cursors wait: %s", error)
+                await self.in_registry(self.registry.put_cursors, cursors)
+        except RegistryError as error:
+            self.broker.cursors = {**cursors, **self.broker.cursors}
+            LOG.warning("cursors and audits wait: %s", error)
 
     async def in_registry(self, call: Callable[..., Any], *args: Any) -> Any:
         return await self._in(self._books, call, *args)

@@ -74,12 +74,16 @@ class Parts:
             return []
 
     def audit_soon(self, caller: Caller, action: str, target: str) -> None:
-        """The same for what happens often: its answer does not wait for another commit."""
-        self.hub.keep(self.audit(caller, action, target))
+        """The same for what happens often: nobody's answer waits for another commit."""
+        self.hub.audits.append(_audited(caller, action, target))
 
     async def audit(self, caller: Caller, action: str, target: str) -> None:
-        entry = AuditEntry(int(time.time() * 1e6), caller.name, action, target, caller.tenant)
-        await self.hub.in_registry(self.hub.registry.audit, entry)
+        self.hub.audits.append(_audited(caller, action, target))
+        await self.hub.flush_audits()
+
+
+def _audited(caller: Caller, action: str, target: str) -> AuditEntry:
+    return AuditEntry(int(time.time() * 1e6), caller.name, action, target, caller.tenant)
 
 
 def _warm() -> None:

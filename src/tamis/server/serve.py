@@ -170,6 +170,7 @@ def _config(settings: Settings, parts: Parts) -> uvicorn.Config:
         ws_per_message_deflate=False,
         timeout_graceful_shutdown=_GRACE,
         server_header=False,
+        proxy_headers=False,
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
     )

@@ -51,7 +51,6 @@ class Broker:
         self._changes: list[Change] = []
         self._storing: list[Change] = []
         self._scratch: Scratch = {}
-        self._behind: dict[Key, Subscription] = {}
         self.busy = self.published = self.delivered = 0
 
     def actions(self) -> list[act.Action]:
@@ -88,7 +87,6 @@ class Broker:
                 self._actions.append(act.Refused(request, gone))
         for subscription in channel.subscriptions.values():
             self._end(subscription, gone)
-            self._behind.pop(subscription.key, None)
 
     # --- publishing ----------------------------------------------------------------
 
@@ -196,7 +194,6 @@ class Broker:
             if subscription.seats is not None:
                 subscription.seats.leave(subscription, subscription.session)
         subscription.live, subscription.session = False, None
-        self._behind.pop(subscription.key, None)
 
     def attach(self, session: int, subscription: Subscription) -> None:
         """Let a session take up a durable subscription."""
@@ -224,9 +221,7 @@ class Broker:
             return
         if subscription.position > channel.matched:
             subscription.live, subscription.judged, subscription.short = True, None, False
-            self._behind.pop(subscription.key, None)
         else:
-            self._behind[subscription.key] = subscription
             self._feed(subscription)
 
     def written(self, session: int, count: int) -> None:
@@ -254,8 +249,11 @@ class Broker:
 
     @property
     def behind(self) -> int:
-        """How many subscriptions read from the log."""
-        return len(self._behind)
+        """How many subscriptions of sessions left the live path: they read from the log, or wait
+        for their reader."""
+        lagging = (session for session in self.sessions.values() if session.lagging)
+        return sum(not one.live and not one.paused
+                   for session in lagging for one in session.subscriptions.values())  # fmt: skip
 
     def take_cursors(self) -> dict[Key, int]:
         found, self.cursors = self.cursors, {}
@@ -275,7 +273,6 @@ class Broker:
     def _feed(self, subscription: Subscription) -> None:
         if subscription.reading or subscription.live or not subscription.ready:
             return
-        self._behind[subscription.key] = subscription
         if subscription.position <= subscription.recap.sequence:
             self._feed_recap(subscription)
             return

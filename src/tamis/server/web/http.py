@@ -9,9 +9,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from tamis.errors import (
@@ -122,12 +124,12 @@ def endpoint(parts: Parts, handler: Handler) -> Callable[[Request], Awaitable[Re
 def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
     async def talk(socket: WebSocket) -> None:
         try:
-            caller = await recognised(parts, socket.headers)
+            caller = await recognised(parts, Headers(raw=socket.scope["headers"]))
         except TamisError as error:
             await socket.send_denial_response(failed(error))
             return
         await socket.accept()
-        arrow = socket.query_params.get("format") == "arrow"
+        arrow = "format=arrow" in socket.scope["query_string"].decode("latin-1").split("&")
         connection = Connection(parts, caller, socket.scope["extensions"][NAME], arrow)
         try:
             while (await socket.receive())["type"] != "websocket.disconnect":
@@ -138,7 +140,21 @@ def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
     return talk
 
 
-def application(parts: Parts) -> Starlette:
+def application(parts: Parts) -> ASGIApp:
+    """WebSockets of /ws are talked to straight away: what Starlette puts around a request would be
+    held by every connection as long as it lasts."""
+    routed, talk = _routed(parts), socket_endpoint(parts)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket" and scope["path"] == "/ws":
+            await talk(WebSocket(scope, receive, send))
+        else:
+            await routed(scope, receive, send)
+
+    return answer
+
+
+def _routed(parts: Parts) -> Starlette:
     from tamis.server.web.openapi import document
     from tamis.server.web.routes import OPEN, ROUTES
 
@@ -153,7 +169,6 @@ def application(parts: Parts) -> Starlette:
         return json(described)
 
     routes.append(Route("/openapi.json", openapi))
-    routes.append(WebSocketRoute("/ws", socket_endpoint(parts)))
     return Starlette(routes=routes)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -78,9 +77,9 @@ class Connection:
         """`arrow`: messages come as Arrow streams in binary frames, all else as JSON."""
         self.parts, self.raw, self.arrow = parts, raw, arrow
         self.names: dict[str, dict[str, Key]] = {}  # by label: channels, and the key in each
-        self._out: deque[tuple[bytes, int]] = deque()
+        self._out: list[tuple[bytes, int]] = []  # lists, for they are smaller while empty
         self._gathered = False
-        self._behind: deque[bytes] = deque()  # requests that wait for the one that is being done
+        self._behind: list[bytes] = []  # requests that wait for the one that is being done
         self._working = False
         self._waiting = 0
         self._unwritten = 0  # messages in binary frames that the transport may still hold
@@ -175,11 +174,13 @@ class Connection:
 
     def _flush_piece(self) -> None:
         texts, count, size = [], 0, 0
-        while self._out and size < _PIECE:
-            text, messages = self._out.popleft()
+        for text, messages in self._out:
             texts.append(text)
             count += messages
             size += len(text)
+            if size >= _PIECE:
+                break
+        del self._out[: len(texts)]
         self.raw.send_texts(texts)
         if count:
             self.parts.hub.written(self.session, count)
@@ -220,7 +221,7 @@ class Connection:
         finally:
             self._working = False
             while self._behind and not self._working:
-                self._take(self._behind.popleft())
+                self._take(self._behind.pop(0))
             self._go_on()
 
     def _go_on(self) -> None:

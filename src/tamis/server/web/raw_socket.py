@@ -42,6 +42,8 @@ class RawSocket(WebSocketsSansIOProtocol):
         """From now on messages go here; the handshake is over."""
         self.take, self.more = take, more
         self._reader = FrameReader(self.config.ws_max_size)
+        del self.request, self.response  # nobody asks for them after the handshake,
+        self.scope["headers"] = []  # and every connection would hold them as long as it lasts
         self.resume()
 
     # --- in -------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import Any, NamedTuple
 
@@ -119,9 +120,14 @@ async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Re
     caller.require("subscribe", channel.entry.name)
     name, wish = request.path_params["s"], await form(request, Wish)
     parts.subscribing.check(caller, channel, wish)
-    notes = await parts.notes(caller, channel, wish, name)
     delivery = parts.deliveries.wanted(wish)
-    made = await parts.subscribing.durable(caller, channel, name, wish, delivery=delivery)
+    noted = asyncio.ensure_future(parts.notes(caller, channel, wish, name))  # beside the disk
+    try:
+        made = await parts.subscribing.durable(caller, channel, name, wish, delivery=delivery)
+    except BaseException:
+        noted.cancel()
+        raise
+    notes = await noted
     parts.deliveries.follow(made)
     parts.audit_soon(caller, "subscription.put", f"{channel.entry.name}/{name}")
     return json({**shown_subscription(made, channel.live.matched), "notes": notes})
@@ -341,6 +347,7 @@ async def end_token(parts: Parts, caller: Caller, request: Request) -> Response:
 async def audit(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("manage", "*")
     most = whole_number(request, "limit", 100, 1000)
+    await parts.hub.flush_audits()
     entries = parts.hub.registry.audits(most, None if caller.rights is None else caller.tenant)
     return json({"audit": entries})
 
