@@ -9,6 +9,8 @@ import time
 import weakref
 from collections.abc import Callable
 
+from tamis.whole import renew_after_fork
+
 _log = logging.getLogger("tamis")
 _PATIENCE = 1.0  # seconds that the end of the process waits for all threads
 _threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
@@ -38,6 +40,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None  # until somebody is told
         self._told = False  # the log has it
+        renew_after_fork(self)
 
     @property
     def broken(self) -> bool:
