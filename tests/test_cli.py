@@ -767,3 +767,10 @@ def test_the_examples_in_the_documentation_are_true(run, tmp_path, monkeypatch):
                 assert out + err == expected, command
                 shown.append(arguments[0])
     assert {"check", "diff", "draw", "explain", "match", "report", "test"} <= set(shown)
+
+
+def test_a_report_names_options_as_they_are_given() -> None:
+    from tamis.cli.flows.flow_options import Ends
+    from tamis.cli.job_options import told
+
+    assert ("from", "Newark") in told(Ends(from_=("Newark=a.csv",)))

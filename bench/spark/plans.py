@@ -18,11 +18,12 @@ from tamis.spark import deliveries, match, plan_of
 from tamis.spark.matching import Question
 from tamis.spark.native.planning import PlanLimits, choose
 
-GOALS = (100, 1_000)  # rules: with peers, and with several turns
+GOALS = (100, 1_000)  # simple rules with peers
+SEVERAL = (16, *GOALS)  # rules with several turns
 JOBS = ("pairs", "arrays", "cases", "native", "deliveries", "matcher")
 _CASES = 100  # rules at most for a column each, beyond which Spark plans for seconds
 # Far beyond what `auto` allows itself, to see both sides of where plans cross.
-_WIDE = PlanLimits(rules=20_000, weight=60, forced=300, cuts=200)
+_WIDE = PlanLimits(rules=20_000, cuts=200)
 
 
 def plans(at: Place) -> Figures:
@@ -66,7 +67,7 @@ def _compared(
     told = {name: today.pairs(job(sample)) for name, job in jobs.items()}
     assert len(set(told.values())) == 1, told
     progress.say(f"{n:,} {kind} rules: {', '.join(jobs)}")
-    much = n in GOALS
+    much = n in SEVERAL
     taken = by_turns(jobs, frame, at.s.turns if much else 1, 2 if much else 1)
     return [kind, n, len(rows), plan_of(frame, given).how, *map(taken.get, JOBS)]
 

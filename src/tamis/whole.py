@@ -42,7 +42,7 @@ def renew_after_fork(owner: Forked) -> None:
 
 
 def _in_child() -> None:
-    for known in _forked:
+    for known in list(_forked):
         owner = known()
         if owner is not None:
             owner.after_fork()

@@ -124,6 +124,19 @@ def test_a_child_can_go_on_whatever_other_threads_were_doing() -> None:
     assert codes == [0] * FORKS
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_child_does_not_wait_for_the_background_of_its_parent() -> None:
+    """A matcher that is renewed has a background of its own, beside that of its contents."""
+    matcher = Matcher()
+    with matcher._renewal._lock:  # as while a thread is started
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(20)
+            matcher.settle()
+            os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def _in_a_child(matcher: Matcher) -> int:
     pid = os.fork()
     if pid == 0:

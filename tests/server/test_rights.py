@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
+import weakref
 
 import pytest
 import websockets.sync.client as ws
@@ -13,7 +15,7 @@ from server.servers import QUOTES, served
 from tamis.client import Agent
 from tamis.errors import AccessError, TamisError
 from tamis.registry import Principal, Right, SqliteRegistry
-from tamis.server.access import hashed, new_token
+from tamis.server.access import Door, hashed, new_token
 
 SECRET = "correct horse battery"
 
@@ -193,3 +195,21 @@ def test_changes_are_in_the_audit_log_and_secrets_are_nowhere(server, http, toke
 def test_wrong_tokens_are_told_to_agents(server):
     with Agent(server.url, token="wrong") as agent, pytest.raises(AccessError):
         agent.publish("quotes", {})
+
+
+def test_who_was_refused_is_forgotten(tmp_path):
+    """Failed logins must not fill the memory: nothing holds on to what they left."""
+
+    class Peer:
+        def enter(self, door):
+            with pytest.raises(AccessError):
+                door.by_token("wrong")
+
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    door, peer = Door(registry, local=False), Peer()
+    left = weakref.ref(peer)
+    peer.enter(door)
+    del peer
+    gc.collect()
+    assert left() is None
+    registry.close()

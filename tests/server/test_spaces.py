@@ -395,7 +395,8 @@ def test_a_webhook_on_a_space_keeps_its_flow(tmp_path):
                     http.put("/api/flows/f", json={"text": flow % "3.0"})
                 rows = [{"attributes": {"price": p}} for p in (1.0, 10.0, 60.0)]
                 assert http.post("/api/channels/T/messages", json=rows).status_code == 200
-                assert more.acquire(timeout=20)
+                while 2 + 3 * round not in [m["sequence"] for m in got]:
+                    assert more.acquire(timeout=20)
                 if round:
                     assert http.delete(f"{path}/subscriptions/hook").status_code == 204
                     assert http.get(f"{path}/subscriptions/hook").status_code == 404
@@ -404,6 +405,6 @@ def test_a_webhook_on_a_space_keeps_its_flow(tmp_path):
         hook.shutdown()
         hook.server_close()
         thread.join()
-    assert [(m["source"], m["path"], m["attributes"]) for m in got] == [
-        ("T", 0, {"twice": 20.0})
-    ] * 2
+    # One that was taken just before the broker stopped may come again.
+    found = {m["sequence"]: (m["source"], m["path"], m["attributes"]) for m in got}
+    assert found == dict.fromkeys((2, 5), ("T", 0, {"twice": 20.0}))

@@ -24,6 +24,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from tamis.schema import Type
 from tamis.spark import match
 from tamis.spark.flows import arc_by_arc, rewritten
+from tamis.spark.flows.paths import NATIVE_PATHS
 from tamis.spark.native.values import SPARK_TYPES
 
 GRAPHS = dose(3, 100)
@@ -186,6 +187,20 @@ def test_subscriptions_add_one_matcher(trades):
     assert len(re.findall(r"FileScan", plan)) == 2
     assert len(re.findall(r"ArrowEvalPython|PythonUDF|ArrowUDF", plan)) <= 2  # node and its call
     assert {len(row["subscriptions"]) for row in rows(frame) if row["com"] == "Int"} == {200}
+
+
+def test_many_paths_are_found_by_one_matcher_in_one_scan(trades):
+    arcs = "".join(
+        f"NYSE -> Some : select price >= {i} AND vol > {i}; [vol, ...] => [vol, band := {i}]\n"
+        for i in range(NATIVE_PATHS + 2)
+    )
+    graph = check(parse_flow(STOCKS + arcs))
+    streams = rewritten(graph, {"NYSE": trades["NYSE"]}, NAMES, ["Some"])
+    plan = plan_of(streams.wide)
+    assert len(re.findall(r"FileScan", plan)) == 1
+    assert len(re.findall(r"ArrowEvalPython", plan)) == 1
+    expected = run(graph, {"NYSE": rows(trades["NYSE"])}, NAMES).spaces["Some"]
+    assert bag(rows(streams["Some"])) == bag(expected)
 
 
 def test_selects_go_down_to_the_scan(trades):

@@ -231,7 +231,7 @@ def told(*groups: Any) -> list[tuple[str, str]]:
             value = getattr(group, option.name)
             if value in (None, (), False):
                 continue
-            name = option.name.replace("_", "-")
+            name = option.name.rstrip("_").replace("_", "-")
             if isinstance(value, tuple) and name not in _SHOWN:
                 value = [text.partition("=")[0] for text in value]
             found.append(

@@ -15,7 +15,6 @@ from tamis.registry import VERBS, Principal, Registry, Right, Token
 from tamis.registry.values import Verb
 
 LOCAL, LOCAL_TENANT = "local", "main"
-_NOBODY = AccessError("say who you are: a token or a password is needed", known=False)
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Door:
         seen = self.renewals
         if not authorization and self.open:
             return Caller(LOCAL, LOCAL_TENANT, seen=seen)
-        raise _NOBODY
+        raise _nobody()
 
     def renewed(self, caller: Caller) -> Caller:
         """The same caller as things are now; AccessError where nobody would be recognised."""
@@ -123,7 +122,7 @@ class Door:
             return self._of_token(token, seen)
         principal = self._principal(caller.name)
         if principal is None or not caller.proof or principal.password != caller.proof:
-            raise _NOBODY
+            raise _nobody()
         return self._caller(principal, VERBS, seen, caller.proof)
 
     def principal(self, name: str) -> Caller | None:
@@ -136,19 +135,19 @@ class Door:
     def by_token(self, secret: str) -> Caller:
         seen, token = self.renewals, self.registry.token(digest(secret))
         if token is None:
-            raise _NOBODY
+            raise _nobody()
         return self._of_token(token, seen)
 
     def _of_token(self, token: Token, seen: int) -> Caller:
         principal = self._principal(token.principal)
         if principal is None or (token.expires and token.expires < time.time() * 1e6):
-            raise _NOBODY
+            raise _nobody()
         return self._caller(principal, token.verbs, seen, token.digest, token.expires)
 
     def by_password(self, name: str, password: str) -> Caller:
         seen, principal = self.renewals, self._principal(name)
         if principal is None or not principal.password or not self._right(principal, password):
-            raise _NOBODY
+            raise _nobody()
         return self._caller(principal, VERBS, seen, principal.password)
 
     def _principal(self, name: str) -> Principal | None:
@@ -184,11 +183,17 @@ class Door:
                       principal.rate, principal.subscriptions, proof, expires, seen)  # fmt: skip
 
 
+def _nobody() -> AccessError:
+    """A new one each time: an error that is raised again and again would hold on to the frames of
+    all who were refused."""
+    return AccessError("say who you are: a token or a password is needed", known=False)
+
+
 def _basic(secret: str) -> str:
     try:
         return base64.b64decode(secret, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise _NOBODY from None
+        raise _nobody() from None
 
 
 def digest(secret: str) -> str:

@@ -34,8 +34,8 @@ p { margin: .25rem 0; } .soft { color: var(--soft); } .bad { color: var(--bad); 
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr));
   gap: .75rem; }
 section { margin-bottom: .75rem; } svg { width: 100%; height: auto; display: block; }
-svg text { fill: var(--soft); font-size: 12.5px; text-anchor: middle; }
-svg text.end { text-anchor: end; }
+svg[aria-label] text { fill: var(--soft); font-size: 12.5px; text-anchor: middle; }
+svg[aria-label] text.end { text-anchor: end; }
 .line { stroke: var(--edge); fill: none; }
 .bar { fill: var(--main); } .apart { fill: var(--apart); }
 .area { fill: var(--main); fill-opacity: .3; stroke: var(--main); stroke-width: 1.5; }
@@ -47,6 +47,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; wh
 td.wide { width: 45%; } td.number + td.wide { width: 65%; }
 td:first-child + td.wide:last-child { width: 75%; }
 .tall td:first-child { min-width: 9rem; }
+table:not(.tall) td:first-child { overflow-wrap: normal; }
 code { font: .85rem/1.45 ui-monospace, monospace; white-space: pre-wrap; }
 bdi { unicode-bidi: isolate; }
 @media (max-width: 600px) { .tall thead { display: none; }

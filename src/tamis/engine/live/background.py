@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from tamis.whole import renew_after_fork
+
 _log = logging.getLogger("tamis")
 _PATIENCE = 1.0  # seconds that the end of the process waits for all threads
 _threads: set[threading.Thread] = set()  # not weak: Ctrl-C within the end of a member is lost
@@ -37,6 +39,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None  # until somebody is told
         self._told = False  # the log has it
+        renew_after_fork(self)
 
     @property
     def broken(self) -> bool:

@@ -59,7 +59,6 @@ class Folding:
     def after_fork(self) -> None:
         """Who held the lock in the parent does not exist in the child."""
         self.lock = threading.RLock()
-        self._background.after_fork()
 
     def with_more(self, source: Source, characters: int, *, instead_of: int = -1) -> State:
         """The state with these subscriptions, and without slot `instead_of` (-1: with all).

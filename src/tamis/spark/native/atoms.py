@@ -1,7 +1,8 @@
 """An atom as a Column: true where it holds, false or NULL where it does not.
 
 The constants of an atom are canonical for the type that the schema gave to its term. Here the
-type is that of the Column, so they are brought onto its line of numbers once more.
+type is that of the Column, so they are brought onto its line of numbers once more. They are given
+to Spark as they are: a Column for each would be another four calls into Java.
 """
 
 from __future__ import annotations
@@ -35,15 +36,30 @@ def atom_column(atom: Atom, value: Value, *, python: bool) -> Column | None:
     return _KINDS[atom.kind](value, atom.constant)
 
 
+def denied(atom: Atom, value: Value) -> Column | None:
+    """Where the atom does not hold though the value is defined, NULL where it is not; None where
+    that has no expression of its own."""
+    line = value.type
+    if line is None or not line.numeric or atom.family is not family_of(line):
+        return None
+    if atom.kind is not Kind.BELOW:
+        return None
+    threshold = numbers.at_least(atom.constant, line)  # type: ignore[arg-type]
+    if numbers.never_below(threshold, line) or numbers.always_below(threshold, line):
+        return None
+    return value.column >= _number(threshold, line)
+
+
 def _below(value: Value, constant: Any) -> Column | None:
     match value.type:
         case Type.INT | Type.DOUBLE:
             return _number_below(value, numbers.at_least(constant, value.type))
         case Type.TIMESTAMP:
             return _moment_below(value, constant)
-    if constant.endswith("\0"):  # below the next string is: not above this one
-        return value.column <= F.lit(constant[:-1])
-    return value.column < F.lit(constant)
+    text = str(constant)
+    if text.endswith("\0"):  # below the next string is: not above this one
+        return value.column <= text[:-1]
+    return value.column < text
 
 
 def _number_below(value: Value, threshold: Any) -> Column | None:
@@ -55,8 +71,8 @@ def _number_below(value: Value, threshold: Any) -> Column | None:
     return value.column < _number(threshold, value.type)
 
 
-def _number(constant: Any, line: Type | None) -> Column:
-    return F.lit(float(constant)) if line is Type.DOUBLE else F.lit(constant)
+def _number(constant: Any, line: Type | None) -> int | float:
+    return float(constant) if line is Type.DOUBLE else int(constant)
 
 
 def _moment_below(value: Value, micros: int) -> Column | None:
@@ -73,10 +89,10 @@ def _member(value: Value, constants: Any) -> Column | None:
         case Type.TIMESTAMP:
             midnights = [c for c in constants if value.clock != "date" or c % DAY == 0]
             return _one_of(value, [moment(c, value.clock) for c in midnights])
-    return _one_of(value, [F.lit(c) for c in constants])
+    return _one_of(value, list(constants))
 
 
-def _one_of(value: Value, constants: list[Column]) -> Column | None:
+def _one_of(value: Value, constants: list[Any]) -> Column | None:
     if not constants:
         return NEVER
     return value.column == constants[0] if len(constants) == 1 else value.column.isin(constants)
@@ -108,9 +124,9 @@ _KINDS: dict[Kind, Callable[[Value, Any], Column | None]] = {
     Kind.TYPED: lambda value, constant: value.defined,
     Kind.BELOW: _below,
     Kind.MEMBER: _member,
-    Kind.PREFIX: lambda value, constant: F.startswith(value.column, F.lit(constant)),
-    Kind.SUFFIX: lambda value, constant: F.endswith(value.column, F.lit(constant)),
-    Kind.CONTAINS: lambda value, constant: F.contains(value.column, F.lit(constant)),
+    Kind.PREFIX: lambda value, constant: value.column.startswith(constant),
+    Kind.SUFFIX: lambda value, constant: value.column.endswith(constant),
+    Kind.CONTAINS: lambda value, constant: value.column.contains(constant),
     Kind.WITHIN: lambda value, constant: F.contains(F.lit(constant), value.column),
     Kind.PATTERN: _pattern,
     Kind.LIKE: _like,

@@ -30,7 +30,7 @@ from tamis.logic.atoms import All, Atom, Family, Formula, Kind
 from tamis.logic.atoms import Literal as Lit
 from tamis.schema import Schema, Type
 from tamis.spark.native import terms
-from tamis.spark.native.atoms import atom_column
+from tamis.spark.native.atoms import atom_column, denied
 from tamis.spark.native.values import NotNative, Value, attribute, literal, micros, undefined
 
 Find = Callable[[str], Value | None]
@@ -56,6 +56,7 @@ class Translation:
     python: bool = False
     _values: dict[Term, Value] = field(default_factory=dict)
     _atoms: dict[Atom, Column | None] = field(default_factory=dict)
+    _denials: dict[Atom, Column] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -145,9 +146,14 @@ class Translation:
         """Whether a part asks only that a number or a text be defined, and another one compares it:
         in Spark a comparison is NULL where the value is. See `_not_nan`."""
         term = _defined_by(part)
-        if term is None or (isinstance(part, Lit) and part.atom.family not in _COMPARED):
+        if term is None or not isinstance(part, Lit) or part.atom.family not in _COMPARED:
             return False
-        return any(self._compared_by(other) == term for other in others)
+        family = part.atom.family  # a comparison of texts does not tell that it is a number
+        return any(
+            self._compared_by(other) == term
+            for other in others
+            if isinstance(other, Lit) and family in (other.atom.family, Family.ANY)
+        )
 
     def _not_nan(self, parts: Sequence[Formula]) -> list[Column]:
         """What keeps NaN, for Spark the largest number, out of what is implied; nothing where a
@@ -178,12 +184,24 @@ class Translation:
 
     def _literal(self, literal: Lit, known: frozenset[Derived | None]) -> Column:
         """`known` are terms that are defined where anybody looks at this."""
+        if not literal.positive and literal.atom.term in known:
+            return self._denied(literal.atom)
         column = self.atom(literal.atom)
         if column is None:
             return F.lit(not literal.positive)
-        if literal.positive:
-            return column
-        return ~column if literal.atom.term in known else ~sure(column)
+        return column if literal.positive else ~sure(column)
+
+    def _denied(self, atom: Atom) -> Column:
+        """Where the atom does not hold, of a term that is defined."""
+        found = self._denials.get(atom)
+        if found is None:
+            if not isinstance(atom.term, _PREDICATES):
+                found = denied(atom, self.value(atom.term))
+            if found is None:
+                column = self.atom(atom)
+                found = F.lit(True) if column is None else ~column
+            self._denials[atom] = found
+        return found
 
     def atom(self, atom: Atom) -> Column | None:
         """True where the atom holds; None where it never can."""

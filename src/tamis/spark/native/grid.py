@@ -87,11 +87,11 @@ class Grid:
         value = self.terms[term]
         held = comparable(value)
 
-        def between(low: int, high: int) -> Column:
+        def between(low: int, high: int) -> Column | int:
             """So many constants are not above: at least `low`, at most `high`. Rows with fewer
             constants have NULL for the last ones, which is above all."""
             if low == high:
-                return F.lit(low + 1)
+                return low + 1
             middle = (low + high) // 2
             above = F.when(held >= F.col(_cut(term, middle)), between(middle + 1, high))
             return above.otherwise(between(low, middle))

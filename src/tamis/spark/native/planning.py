@@ -116,9 +116,9 @@ class NativePlan(Plan):
     def _listed(self) -> Column:
         if not self.conditions:
             return self._empty()
-        kind, absent = self._kind(), F.lit(self._no_id())
+        absent = self._no_id()  # a long, as all ids are then: of 64 bits
         chosen = [
-            F.when(condition, F.lit(id).cast(kind)).otherwise(absent)
+            F.when(condition, id).otherwise(absent)
             for condition, id in zip(self.conditions, self.ids.to_pylist(), strict=True)
         ]
         return F.array_remove(F.array(*chosen), absent)
