@@ -159,7 +159,7 @@ def test_more_attributes_than_a_signature_has_bits(semantics: str, monkeypatch) 
             for name, kind in names.items()
             if rng.random() < 0.8
         }
-        for _ in range(dose(30, 120))
+        for _ in range(dose(80, 120))
     ]
     conditions = [parse(text) for text in texts]
     expected = [

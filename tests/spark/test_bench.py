@@ -44,7 +44,7 @@ def test_plans_are_compared(place, monkeypatch):
     assert taken == [
         ("simple", 20, "columns", [False, False, False, True, False, True]),
         ("simple", 100, "join", [True, True, False, True, True, True]),
-        ("mixed", 20, "matcher", [False, False, True, True, False, True]),
+        ("mixed", 20, "columns", [False, False, True, True, False, True]),
     ]
 
 

@@ -7,7 +7,6 @@ The id of an event says how far the stream has come; a client that comes back se
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -24,7 +23,6 @@ from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 
 _SILENCE = 15.0  # seconds after which an event stream shows that it lives
-_PLACE = re.compile(r"([A-Za-z0-9_.@-]+):([0-9]{1,18})")
 Begin = Callable[[int], Awaitable[dict[str, Subscription]]]
 
 
@@ -34,7 +32,7 @@ async def live(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("subscribe", channel.entry.name)
     wish = _wish(request)
     last = request.headers.get("last-event-id", "")
-    if last.isascii() and last.isdigit() and len(last) < 19:
+    if _is_number(last):
         wish.start = int(last) + 1
     parts.subscribing.check(caller, channel, wish)
     await parts.subscribing.start(channel, wish)  # an error must come before the stream
@@ -49,8 +47,8 @@ async def live_space(parts: Parts, caller: Caller, request: Request) -> Response
     """`Last-Event-ID` has a place in each source channel."""
     place = f"{request.path_params['f']}/{request.path_params['x']}"
     wish = _wish(request)
-    last = dict(_PLACE.findall(request.headers.get("last-event-id", "")))
-    starts = {channel: int(sequence) + 1 for channel, sequence in last.items()}
+    last = (part.rpartition(":") for part in request.headers.get("last-event-id", "").split())
+    starts = {channel: int(sequence) + 1 for channel, _, sequence in last if _is_number(sequence)}
     parts.spaces.check(caller, place, wish, starts)
 
     async def begin(session: int) -> dict[str, Subscription]:
@@ -62,8 +60,12 @@ async def live_space(parts: Parts, caller: Caller, request: Request) -> Response
 def _wish(request: Request) -> Wish:
     query = request.query_params
     start = query.get("start", "now")
-    first = int(start) if start.isascii() and start.isdigit() and len(start) < 19 else start
+    first = int(start) if _is_number(start) else start
     return Wish(query.get("selector", ""), query.get("subjects", ">"), first)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def _stream(parts: Parts, caller: Caller, begin: Begin) -> Response:
