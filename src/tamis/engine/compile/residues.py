@@ -8,6 +8,9 @@ from tamis.diagram import packed
 from tamis.engine.layout import ASK_BELOW, ASK_EVENT, ASK_FLAG, I4, I8, Trees
 from tamis.logic import Kind
 
+# Plain numbers: numpy asks an enumeration for attributes, in Python, and drops what is raised there,
+# Ctrl-C included.
+_DEFINED, _BELOW = int(Kind.DEFINED), int(Kind.BELOW)
 Asked = tuple[I4, I8, I4]  # question, threshold, and place of each variable
 Programs = tuple[I8, I4]  # offsets and words
 
@@ -34,6 +37,6 @@ def with_residues(trees: Trees, checked: I4, programs: Programs, asked: Asked) -
 def _asks(variables: I4, asked: Asked) -> tuple[I4, I8]:
     question, place, keys = asked[0][variables], asked[2][variables], asked[1][variables]
     kind = packed.kind(question)
-    what = np.where(kind == Kind.BELOW, ASK_BELOW, np.where(kind > Kind.BELOW, ASK_EVENT, ASK_FLAG))
-    bit = np.where(kind == Kind.DEFINED, 1, 2 << packed.family(question))
+    what = np.where(kind == _BELOW, ASK_BELOW, np.where(kind > _BELOW, ASK_EVENT, ASK_FLAG))
+    bit = np.where(kind == _DEFINED, 1, 2 << packed.family(question))
     return np.stack([what, place, bit], axis=1).astype(np.int32), keys
