@@ -8,8 +8,8 @@ from tamis.diagram import packed
 from tamis.engine.layout import ASK_BELOW, ASK_EVENT, ASK_FLAG, I4, I8, Trees
 from tamis.logic import Kind
 
-# Plain numbers: numpy asks an enumeration for attributes, in Python, and drops what is raised there,
-# Ctrl-C included.
+# Plain numbers: numpy asks an enumeration for attributes, in Python, and drops what is raised
+# there, Ctrl-C included.
 _DEFINED, _BELOW = int(Kind.DEFINED), int(Kind.BELOW)
 Asked = tuple[I4, I8, I4]  # question, threshold, and place of each variable
 Programs = tuple[I8, I4]  # offsets and words
