@@ -299,7 +299,7 @@ def publish(
     with broker.agent() as agent:
         count = publish_lines(agent, name, messages, subject, publisher, dry_run, batch)
     if not dry_run:
-        print(f"{count} messages published", file=sys.stderr)
+        print(f"{count} message{'s' * (count != 1)} published", file=sys.stderr)
 
 
 def subscribe(
