@@ -167,19 +167,23 @@ class Matcher:
 
         A bad one goes to `on_error`; without that it raises, and none is added.
         """
-        # Before the lock: an iterable may change the matcher.
-        pairs = [(id, text) for id, text, _ in subscription_rows(subscriptions)]
+        # Before the lock: an iterable may change the matcher. Two lists, as a pair for each would
+        # lie between the texts, which stay, and leave holes of 64 bytes there.
+        given, texts = list[Id](), list[str]()
+        for id, text, _ in subscription_rows(subscriptions):
+            given.append(id)
+            texts.append(text)
         with uncollected:
-            return self._write(lambda inside: self._add_pairs(inside, pairs, on_error))
+            return self._write(lambda inside: self._add_all(inside, given, texts, on_error))
 
-    def _add_pairs(
-        self, inside: Contents, pairs: Sequence[tuple[Id, str]], on_error: OnError | None
+    def _add_all(
+        self, inside: Contents, given: list[Id], texts: list[str], on_error: OnError | None
     ) -> int:
         ids: dict[Id, str] = {}
         templates, sizes, keys = array("i"), array("q"), array("q")
         read, fresh = inside.intake.read, not inside.slots  # nothing is there that could be taken
-        kind = type(pairs[0][0]) if pairs and fresh else None  # while all are of one, no two twins
-        for id, selector in pairs:
+        kind = type(given[0]) if given and fresh else None  # while all are of one, no two twins
+        for id, selector in zip(given, texts, strict=True):
             try:
                 if type(id) is kind:
                     check_id(id)
