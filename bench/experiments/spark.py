@@ -176,7 +176,8 @@ def _memory(found: Figures) -> Table:
         "Means over the Python workers of one host, from /proc/PID/smaps_rollup. *Private* is what "
         "one more worker costs; *proportional* counts a page that n processes share as 1/n. "
         "In a session of `tamis.spark.session()` workers are forks of a daemon that has loaded "
-        "Tamis (`tamis.spark.daemon`); the rows with *Spark's daemon* show what they are without."
+        "Tamis (`tamis.spark.workers.daemon`); the rows with *Spark's daemon* show what they are "
+        "without."
     )
     return Table("Memory of a Python worker", columns, rows, note)
 

@@ -27,7 +27,7 @@ from bench.spark.rows import consume
 from tamis.flow import Graph, check, parse_flow
 from tamis.spark import match, session
 from tamis.spark.flows import FlowJob, FlowRunning, arc_by_arc, rewritten
-from tamis.spark.job import Sink
+from tamis.spark.jobs.job import Sink
 
 Figures = list[list[Any]]
 ISSUES = 2_000  # of each exchange

@@ -31,8 +31,9 @@ assert type(spark).__module__.startswith("pyspark.sql.connect")
 WORK = """
 import dataclasses
 from tamis import Matcher
-from tamis.spark import counts, deliveries, explain, match, problems, register, semi, shards
-from tamis.spark import details, shipping
+from tamis.spark import counts, deliveries, explain, match, problems, register, semi
+from tamis.spark import details
+from tamis.spark.workers import shards, shipping
 
 # No worker finds the path of the driver.
 def send(*given, own=shipping.send):

@@ -20,7 +20,7 @@ from tamis.flow import check, parse_flow, run
 pytest.importorskip("pyspark")
 
 from tamis.spark.flows import FlowJob, FlowRunning, Subscribed
-from tamis.spark.job import Sink, Source, Stream
+from tamis.spark.jobs.job import Sink, Source, Stream
 
 ROOT = Path(__file__).parents[2]
 TEXT = """
@@ -191,7 +191,7 @@ import sys
 from tamis.flow import check, parse_flow
 from tamis.spark import session
 from tamis.spark.flows import FlowJob, FlowRunning
-from tamis.spark.job import Sink, Source, Stream
+from tamis.spark.jobs.job import Sink, Source, Stream
 
 folder, last = sys.argv[1], sys.argv[2] == "last"
 spark = session(cores=2, memory="1g", settings={QUICK})

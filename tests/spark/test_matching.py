@@ -286,8 +286,8 @@ def test_other_columns_pass_through_untouched(spark):
 def test_ids_of_a_batch_are_one_arrow_array_without_python_lists(matcher, tmp_path, monkeypatch):
     """More ids than an array should hold come in several; rows and order stay."""
     from tamis.engine.snapshot.store import save
-    from tamis.spark import worker
-    from tamis.spark.shipping import Shipment
+    from tamis.spark.workers import worker
+    from tamis.spark.workers.shipping import Shipment
 
     save(matcher, tmp_path / "saved")
     work = worker.Work(Shipment(str(tmp_path / "saved"), "many"), ("price",), "ids", False)
@@ -303,7 +303,7 @@ def test_ids_of_a_batch_are_one_arrow_array_without_python_lists(matcher, tmp_pa
 
 
 def test_small_batches_are_put_together(monkeypatch):
-    from tamis.spark import worker
+    from tamis.spark.workers import worker
 
     monkeypatch.setattr(worker, "_GATHERED_ROWS", 10)
     sizes = [4, 4, 4, 20, 1, 0, 2]

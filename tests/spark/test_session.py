@@ -12,7 +12,7 @@ from tamis import Matcher, SnapshotError, TamisError
 from tamis.engine.snapshot.store import save
 from tamis.spark import match, session
 from tamis.spark.session import check_java
-from tamis.spark.shipping import _KEPT, Shipment, _opened, opened, ship
+from tamis.spark.workers.shipping import _KEPT, Shipment, _opened, opened, ship
 
 
 def test_session_is_the_running_one(spark):

@@ -371,7 +371,7 @@ def python_workers() -> list[int]:
     found = []
     for process in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if b"spark.daemon" in (process / "cmdline").read_bytes():
+            if b"spark.workers.daemon" in (process / "cmdline").read_bytes():
                 found.append(int(process.name))
     return found
 

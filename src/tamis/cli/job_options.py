@@ -13,7 +13,7 @@ from tamis.cli.options import Language, Semantics
 from tamis.errors import InputError
 
 if TYPE_CHECKING:
-    from tamis.spark.job import Stream
+    from tamis.spark.jobs.job import Stream
     from tamis.spark.matching import Options
 
 _SHOWN = ("messages-select", "carry", "order-by")  # lists that hold no secrets
@@ -191,7 +191,7 @@ def options_of(
 
 
 def stream_of(streaming: Streaming) -> Stream | None:
-    from tamis.spark.job import Stream
+    from tamis.spark.jobs.job import Stream
 
     if not streaming.stream:
         return None

@@ -32,8 +32,8 @@ from tamis.cli.options import STANDARD, Language, Semantics
 from tamis.errors import InputError, TamisError
 
 if TYPE_CHECKING:
-    from tamis.spark.job import Job
-    from tamis.spark.running import Running, Tell
+    from tamis.spark.jobs.job import Job
+    from tamis.spark.jobs.running import Running, Tell
 
 SHOWN = 20  # bad selectors that are told in full
 
@@ -100,8 +100,8 @@ def run(
 
 def _do(job: Job, cluster: Cluster, output: Output, given: Sequence[tuple[str, str]]) -> None:
     from tamis.cli.summary import job_progress, print_summary
-    from tamis.spark.opening import opened
-    from tamis.spark.running import Running
+    from tamis.spark.jobs.opening import opened
+    from tamis.spark.jobs.running import Running
 
     with (
         job_progress() as (say, tell),
@@ -135,15 +135,15 @@ def _stopped(running: Running, tell: Tell) -> bool:
 
 
 def _page(running: Running, given: Sequence[tuple[str, str]], refused: list[Any]) -> str:
-    from tamis.spark.page import page
-    from tamis.spark.report import facts
+    from tamis.spark.jobs.page import page
+    from tamis.spark.jobs.report import facts
 
     return page(facts(running, given, refused))
 
 
 def _write_counts(running: Running, report: str) -> str | None:
     """The matches of each rule beside the report; where, if they were counted."""
-    from tamis.spark.rule_counts import as_json, as_parquet, rules
+    from tamis.spark.jobs.rule_counts import as_json, as_parquet, rules
 
     if running.job.result not in ("match", "deliveries"):
         return None
@@ -155,7 +155,7 @@ def _write_counts(running: Running, report: str) -> str | None:
 
 def _spark() -> Any:
     try:
-        from tamis.spark import job
+        from tamis.spark.jobs import job
     except ImportError as error:
         if error.name != "pyspark":
             raise

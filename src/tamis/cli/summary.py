@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tamis.spark.running import Progress, Running, Tell
+    from tamis.spark.jobs.running import Progress, Running, Tell
 
 Say = Callable[[str], None]
 _BAR = 40  # the longest bar of a chart, in letters
@@ -61,7 +61,7 @@ def print_summary(
     running: Running, refused: list[Any], places: Sequence[tuple[str, str | None]]
 ) -> None:
     """The figures and where all went; a chart where matches were counted by subscription."""
-    from tamis.spark.report import figures, histogram, top
+    from tamis.spark.jobs.report import figures, histogram, top
 
     if spread := histogram(running):
         print("matches   subscriptions with so many, up to the next line")

@@ -18,8 +18,8 @@ from tamis.engine import Details
 from tamis.engine.details import NOW
 from tamis.errors import InputError
 from tamis.schema import Schema
-from tamis.spark.shipping import Shipment, folder, located, send
 from tamis.spark.types import argument
+from tamis.spark.workers.shipping import Shipment, folder, located, send
 
 if TYPE_CHECKING:
     from tamis.spark.matching import Options

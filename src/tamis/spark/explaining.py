@@ -18,9 +18,9 @@ from tamis.logic import explain as explained
 from tamis.logic.distance import distance
 from tamis.messages.table import record_batch
 from tamis.spark.matching import Options, Question, _function
-from tamis.spark.shipping import Shipment, ship
 from tamis.spark.types import argument
-from tamis.spark.worker import Columns
+from tamis.spark.workers.shipping import Shipment, ship
+from tamis.spark.workers.worker import Columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -18,11 +18,11 @@ from tamis.errors import InputError
 from tamis.spark import matching
 from tamis.spark.matching import ERROR, Options, Question
 from tamis.spark.native.planning import Plan
-from tamis.spark.pinning import BATCH, QUERY, Following, pinned
-from tamis.spark.shipping import is_connect
 from tamis.spark.subscriptions import Table
 from tamis.spark.types import argument, quoted
-from tamis.spark.worker import Wanted, Work
+from tamis.spark.workers.pinning import BATCH, QUERY, Following, pinned
+from tamis.spark.workers.shipping import is_connect
+from tamis.spark.workers.worker import Wanted, Work
 from tamis.table import Subscriptions
 from tamis.table.changes import IdKind
 

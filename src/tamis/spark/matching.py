@@ -24,12 +24,12 @@ from tamis.schema import Schema
 from tamis.spark import details as carrying
 from tamis.spark.native.planning import Answer, NativePlan, Plan, PlanName, choose
 from tamis.spark.sharding import KEY, SHARD_SIZE, Policy, Sharding, shard_matcher, shard_table
-from tamis.spark.shards import Shards
-from tamis.spark.shipping import Shipment, ship
 from tamis.spark.subscriptions import Table
 from tamis.spark.tally import Tally
 from tamis.spark.types import argument, quoted, schema_of
-from tamis.spark.worker import Columns, Wanted, Work
+from tamis.spark.workers.shards import Shards
+from tamis.spark.workers.shipping import Shipment, ship
+from tamis.spark.workers.worker import Columns, Wanted, Work
 from tamis.table import Subscriptions
 
 Rows = SupportsArrow | Iterable[Any]  # a table of any library; pairs or mappings

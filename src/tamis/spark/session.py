@@ -70,7 +70,7 @@ def _tuned(cores: int, memory: str) -> dict[str, str]:
         # PySpark notes the Python stack with every Column; plans of many Columns cost twice so.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         # Workers are forks of a daemon that has loaded Tamis: they start at once and share it.
-        "spark.python.daemon.module": "tamis.spark.daemon",
+        "spark.python.daemon.module": "tamis.spark.workers.daemon",
         # The engine sorts a batch into blocks that are alike: larger batches have more of them.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
     }

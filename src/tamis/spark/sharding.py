@@ -28,10 +28,10 @@ from tamis.engine.sharding.routing import (
 )
 from tamis.errors import InputError
 from tamis.schema import Schema, Type
-from tamis.spark.shards import Shard, Shards, ship_shard
-from tamis.spark.shipping import is_connect
 from tamis.spark.subscriptions import Table
 from tamis.spark.types import find, fits, type_of
+from tamis.spark.workers.shards import Shard, Shards, ship_shard
+from tamis.spark.workers.shipping import is_connect
 
 KEY = "__tamis_task__"  # the column that says which task gets a message
 SHARD_SIZE = 1_000_000  # subscriptions; docs/spark.md says what that means in memory

@@ -14,8 +14,8 @@ from tamis.messages.columns import flatten
 from tamis.messages.table import record_batch
 from tamis.schema import Type
 from tamis.spark.matching import Options, Question, _function
-from tamis.spark.shipping import ship
-from tamis.spark.worker import Columns, Wanted, Work
+from tamis.spark.workers.shipping import ship
+from tamis.spark.workers.worker import Columns, Wanted, Work
 from tamis.table import Subscriptions
 
 if TYPE_CHECKING:

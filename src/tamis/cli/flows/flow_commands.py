@@ -193,7 +193,7 @@ def _explain_on_spark(file: str, graph: Graph, ends: Ends, lookup: tuple[str, ..
     from dataclasses import replace
 
     from tamis.spark.flows import FlowRunning
-    from tamis.spark.opening import opened
+    from tamis.spark.jobs.opening import opened
 
     if not ends.to and not ends.to_format and ends.output is None:
         ends = replace(ends, output_format="noop")  # nothing is written: any sink will do
@@ -268,7 +268,7 @@ def run(
     """
     from tamis.cli.summary import job_progress
     from tamis.spark.flows import FlowRunning
-    from tamis.spark.opening import opened
+    from tamis.spark.jobs.opening import opened
 
     graph = _graph(file)
     counted = counts and not graph.states  # states count what they see

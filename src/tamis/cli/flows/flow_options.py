@@ -160,7 +160,7 @@ def _nested(given: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def _stream(streaming: FlowStream) -> Any:
-    from tamis.spark.job import Stream
+    from tamis.spark.jobs.job import Stream
 
     if not streaming.stream:
         return None

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, Wri
 
 from tamis.errors import BusyError, InputError, MessageError
 from tamis.spark.broker.place import Place
-from tamis.spark.pinning import BATCH, QUERY
+from tamis.spark.workers.pinning import BATCH, QUERY
 
 _MOST, _BYTES = 5_000, 4 << 20  # messages and bytes of one request
 _TRIES = 8  # the last one half a minute after the first

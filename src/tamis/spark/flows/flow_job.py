@@ -17,7 +17,7 @@ from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.paths import rewritten
 from tamis.spark.flows.rows import CORRUPT
 from tamis.spark.flows.streams import Streams
-from tamis.spark.job import Result, Sink, Source, Stream
+from tamis.spark.jobs.job import Result, Sink, Source, Stream
 from tamis.spark.matching import Question
 from tamis.spark.native.values import SPARK_TYPES
 from tamis.spark.types import quoted

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from tamis.flow.showing import picture, svg
 from tamis.spark.flows.flow_run import FlowRunning
-from tamis.spark.page import document, figure_cards, section, shown, table
+from tamis.spark.jobs.page import document, figure_cards, section, shown, table
 
 
 def figures(running: FlowRunning) -> list[tuple[str, str]]:

@@ -13,13 +13,13 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.errors import InputError
-from tamis.spark.failures import told_simply
 from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.flow_job import FlowJob
 from tamis.spark.flows.streams import Streams
-from tamis.spark.interrupts import Apart
-from tamis.spark.job import FILES, Sink
-from tamis.spark.running import LOOK, Progress, Tell, Watched, tasks_of
+from tamis.spark.jobs.failures import told_simply
+from tamis.spark.jobs.interrupts import Apart
+from tamis.spark.jobs.job import FILES, Sink
+from tamis.spark.jobs.running import LOOK, Progress, Tell, Watched, tasks_of
 
 SPACE = "space"  # the column that tells spaces apart where they share a sink
 

@@ -26,7 +26,7 @@ from tamis.spark.native.misfits import checked, reason, reasons
 from tamis.spark.native.pairs import paired
 from tamis.spark.native.values import NotNative
 from tamis.spark.types import argument
-from tamis.spark.worker import Wanted
+from tamis.spark.workers.worker import Wanted
 
 PlanName = Literal["auto", "native", "matcher"]
 _STEP = 8  # predicates that a step of arithmetic (see `terms`) weighs as much as

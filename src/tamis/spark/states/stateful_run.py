@@ -16,7 +16,7 @@ from tamis.flow.states.batches.store import Counters
 from tamis.spark.flows.flow_run import FlowRunning
 from tamis.spark.flows.paths import rewritten
 from tamis.spark.flows.streams import Streams
-from tamis.spark.interrupts import Apart
+from tamis.spark.jobs.interrupts import Apart
 from tamis.spark.states.flows import StatefulFlow, source_rows, tagged_sources
 
 INSIDE = "tamis"  # the folder in a checkpoint where states are kept

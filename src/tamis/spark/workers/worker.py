@@ -18,10 +18,10 @@ from tamis.logic import Lookups
 from tamis.messages.columnar import typed
 from tamis.messages.table import record_batch, take
 from tamis.spark.details import opened as opened_details
-from tamis.spark.pinning import Following, Pinned
-from tamis.spark.shards import Sharded, Shards
-from tamis.spark.shipping import Shipment
 from tamis.spark.tally import Tally
+from tamis.spark.workers.pinning import Following, Pinned
+from tamis.spark.workers.shards import Sharded, Shards
+from tamis.spark.workers.shipping import Shipment
 
 Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
 Sieve: TypeAlias = Matcher | Sharded | Pinned

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tamis.spark.failures import told_simply
-from tamis.spark.interrupts import Apart
-from tamis.spark.job import COLUMNS, Job
+from tamis.spark.jobs.failures import told_simply
+from tamis.spark.jobs.interrupts import Apart
+from tamis.spark.jobs.job import COLUMNS, Job
 from tamis.spark.live import LiveQuestion
 from tamis.spark.matching import Question
 from tamis.spark.tally import Part, Tally

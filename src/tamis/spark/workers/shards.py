@@ -18,7 +18,7 @@ from tamis.engine.sharding.united import Part, United
 from tamis.logic import Lookups, Semantics
 from tamis.messages.table import take
 from tamis.schema import Schema
-from tamis.spark.shipping import Shipment, folder, load_shipped, located, send, ship
+from tamis.spark.workers.shipping import Shipment, folder, load_shipped, located, send, ship
 
 _KEPT = 2  # calls whose rest and last shard a worker holds on to
 Numbers = npt.NDArray[np.int64]

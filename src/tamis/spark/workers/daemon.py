@@ -11,7 +11,7 @@ import gc
 import pyspark.worker  # noqa: F401 (what a fork runs)
 from pyspark.daemon import manager
 
-import tamis.spark.worker  # noqa: F401
+import tamis.spark.workers.worker  # noqa: F401
 from tamis import warm
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tamis.language import canonical
+from tamis.spark.jobs.page import Facts, spread
+from tamis.spark.jobs.rule_counts import costly, rules, versions
+from tamis.spark.jobs.running import Running
 from tamis.spark.live import LiveQuestion
-from tamis.spark.page import Facts, spread
-from tamis.spark.rule_counts import costly, rules, versions
-from tamis.spark.running import Running
 from tamis.spark.tally import TICKS
 
 _TOP, _REFUSED = 25, 100  # rows of the page's tables

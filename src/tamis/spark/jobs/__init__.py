@@ -1,0 +1,1 @@
+"""Jobs: what `tamis run` reads, runs and reports."""

@@ -1,0 +1,1 @@
+"""What runs in Python workers, and how matchers get there."""
