@@ -55,6 +55,29 @@ def test_from_a_channel_to_its_messages(server, run, tmp_path):
     assert run("channel", "list")[1] == ""
 
 
+@pytest.mark.parametrize("batch", ["1", "2", "500"])
+@pytest.mark.parametrize("bad", ['{"price": "much"}', '{"price": 1.0', "[1]"])
+def test_publishing_names_the_line_that_is_refused(server, run, tmp_path, batch, bad):
+    assert run("channel", "create", "quotes", "price:double")[0] == 0
+    file = tmp_path / "m.jsonl"
+    file.write_text(f'{{"price": 1.0}}\n\n{{"price": 2.0}}\n{{"price": 3.0}}\n{bad}\n')
+    code, _, err = run("publish", "quotes", str(file), "--batch", batch)
+    stored = json.loads(run("channel", "show", "quotes")[1])["next"] - 1
+    assert code == 2
+    assert f"{file}: line 5: " in err
+    assert "message " not in err.partition("line 5: ")[2]  # no other way of counting
+    assert err.startswith(f"{stored} messages published, then:\n")
+    assert stored == {"1": 3, "2": 2, "500": 0}[batch]
+
+
+def test_publishing_to_no_channel_blames_no_line(server, run, tmp_path):
+    file = tmp_path / "m.jsonl"
+    file.write_text('{"price": 1.0}\n')
+    code, _, err = run("publish", "nowhere", str(file))
+    assert code == 2
+    assert "line" not in err
+
+
 TABLE_13 = """[ChannelSubjects 5]
 NumberOfSubjects=1
 subject1=Quotes.Nyse

@@ -294,12 +294,12 @@ def publish(
     batch
         Messages that are sent at a time.
     """
-    from tamis.cli.broker_lines import publish_lines
+    from tamis.cli.broker_lines import publish_lines, published
 
     with broker.agent() as agent:
         count = publish_lines(agent, name, messages, subject, publisher, dry_run, batch)
     if not dry_run:
-        print(f"{count} message{'s' * (count != 1)} published", file=sys.stderr)
+        print(published(count), file=sys.stderr)
 
 
 def subscribe(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from tamis.errors import AccessError, BusyError, InputError, TamisError
+from tamis.errors import AccessError, BusyError, InputError, MessageError, TamisError
 
 _PATIENCE = 60.0
 
@@ -76,7 +76,9 @@ def _error(status: int, text: bytes) -> TamisError:
     try:
         found = json.loads(text)
         told = str(found.get("text") or found["error"])
-    except (ValueError, KeyError, AttributeError):
+        if "message" in found:
+            return MessageError(told, message=int(found["message"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
         told = f"the broker answered {status}"
     if status in (401, 403):
         return AccessError(told, known=status == 403)

@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ CREATE TABLE IF NOT EXISTS subscription (
     id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, name TEXT NOT NULL,
     principal TEXT NOT NULL, cursor INTEGER NOT NULL, value BLOB NOT NULL, UNIQUE (channel, name)
 );
+CREATE INDEX IF NOT EXISTS subscription_channel ON subscription (channel);
 CREATE TABLE IF NOT EXISTS recap (
     subscription INTEGER PRIMARY KEY REFERENCES subscription (id) ON DELETE CASCADE,
     value BLOB NOT NULL
@@ -60,6 +62,7 @@ ON CONFLICT (channel, name) DO UPDATE
 SET principal = excluded.principal, cursor = excluded.cursor, value = excluded.value
 """
 _MOVE = "UPDATE subscription SET cursor = max(cursor, ?) WHERE channel = ? AND name = ?"
+_PIECE = 1_000  # rows that are fetched at a time where there may be a million
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -109,6 +112,19 @@ class SqliteRegistry:
                 return self._db.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise RegistryError(f"{self.path}: {error}") from None
+
+    def _pieces(self, query: str, *values: object) -> Iterator[list[Any]]:
+        """The same rows, some at a time."""
+        try:
+            with self._lock:
+                cursor = self._db.execute(query, values)
+                rows = cursor.fetchmany(_PIECE)
+            while rows:
+                yield rows
+                with self._lock:
+                    rows = cursor.fetchmany(_PIECE)
+        except sqlite3.Error as error:
+            raise RegistryError(f"{self.path}: {error}") from None
 
     # --- channels ------------------------------------------------------------------
 
@@ -205,7 +221,7 @@ class SqliteRegistry:
     def subscriptions(self, channel: int) -> Iterable[Stored]:
         query = "SELECT value, cursor FROM subscription WHERE channel = ? ORDER BY id"
         decode = msgspec.msgpack.Decoder(Stored).decode
-        for value, cursor in self._rows(query, channel):
+        for value, cursor in chain.from_iterable(self._pieces(query, channel)):
             stored = decode(value)
             same = stored.cursor == cursor
             yield stored if same else msgspec.structs.replace(stored, cursor=cursor)

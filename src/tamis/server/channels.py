@@ -75,7 +75,7 @@ class Channels:
             following,
             last[0].time if last else 0,
             Admission(remembered.numbers, remembered.ids),
-            [(s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)],
+            ((s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)),
             self.snapshots.load(number),
         )
         self.hub.absences.load(live, entry.name)

@@ -62,13 +62,15 @@ class Publishing:
     def drafts(self, caller: Caller, channel: Open, messages: list[Message]) -> list[Draft]:
         """All messages checked; an error names the first that is bad."""
         found = []
-        for place, message in enumerate(messages):
+        for place, message in enumerate(messages, 1):
             try:
                 found.append(self._draft(caller, channel, message))
             except (MessageError, ChannelError) as error:
-                if len(messages) == 1:
-                    raise
-                raise MessageError(f"message {place + 1}: {error}") from None
+                if len(messages) > 1:
+                    raise MessageError(f"message {place}: {error}", message=place) from None
+                if isinstance(error, MessageError):
+                    error.message = place
+                raise
         return found
 
     def _draft(self, caller: Caller, channel: Open, message: Message) -> Draft:
