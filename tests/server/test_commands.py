@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 
@@ -150,7 +151,7 @@ def test_what_is_wrong_is_told(server, run, tmp_path):
     assert (code, "refused" in err) == (2, True)
 
 
-def test_a_principal_with_rights_and_a_token(server, run, tmp_path):
+def test_a_principal_with_rights_and_a_token(server, run, tmp_path, monkeypatch):
     right = ("--right", "subscribe:quotes:nyse.>", "--right", "manage:*")
     where = ("--directory", str(tmp_path / "data"))
     code, token, _ = run("principal", "boss", *where, *right, "--token")
@@ -158,6 +159,10 @@ def test_a_principal_with_rights_and_a_token(server, run, tmp_path):
     code, _, err = run("channel", "list")  # from now on one must say who one is
     assert (code, "say who you are" in err) == (2, True)
     assert run("channel", "create", "quotes", "--token", token.strip())[0] == 0
+    monkeypatch.setattr(secrets, "token_urlsafe", lambda size: "-" + "x" * size)
+    _, dashed, _ = run("principal", "boss", *where, "--token")  # one in 64 begins like this
+    assert dashed.startswith("-")
+    assert run("channel", "list", "--token", dashed.strip())[0] == 0
     registry = SqliteRegistry(tmp_path / "data" / "registry.db")
     assert len(registry.rights("boss")) == 2
     registry.close()

@@ -85,10 +85,27 @@ class SqliteRegistry:
             raise RegistryError(f"{self.path}: {error}") from None
 
     def _grow(self) -> None:
-        """A registry of an earlier version has no tenants in its audit log."""
+        """A registry of an earlier version has no tenants in its audit log and in logins."""
         columns = [row[1] for row in self._db.execute("PRAGMA table_info(audit)")]
         if "tenant" not in columns:
             self._db.execute("ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''")
+        for known, value in self._rows("SELECT name, value FROM principal"):
+            login = msgspec.msgpack.decode(value, type=Principal).login
+            if known != login:
+                self._rename(known, login)
+
+    def _rename(self, known: str, login: str) -> None:
+        with self._change() as db:
+            names = login, known
+            db.execute("UPDATE principal SET name = ? WHERE name = ?", names)
+            db.execute("UPDATE permission SET principal = ? WHERE principal = ?", names)
+            for table, key, kind in (("token", "digest", Token), ("subscription", "id", Stored)):
+                query = f"SELECT {key}, value FROM {table} WHERE principal = ?"
+                for place, value in db.execute(query, (known,)).fetchall():
+                    old = msgspec.msgpack.decode(value, type=kind)
+                    new = msgspec.structs.replace(old, principal=login)
+                    update = f"UPDATE {table} SET principal = ?, value = ? WHERE {key} = ?"
+                    db.execute(update, (login, _encode(new), place))
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -173,14 +190,14 @@ class SqliteRegistry:
 
     def put_principal(self, principal: Principal) -> None:
         with self._change() as db:
-            row = (principal.name, _encode(principal))
+            row = (principal.login, _encode(principal))
             db.execute("INSERT OR REPLACE INTO principal VALUES (?, ?)", row)
 
-    def remove_principal(self, name: str) -> None:
+    def remove_principal(self, login: str) -> None:
         with self._change() as db:
-            db.execute("DELETE FROM principal WHERE name = ?", (name,))
+            db.execute("DELETE FROM principal WHERE name = ?", (login,))
             for table in ("permission", "token", "subscription"):
-                db.execute(f"DELETE FROM {table} WHERE principal = ?", (name,))
+                db.execute(f"DELETE FROM {table} WHERE principal = ?", (login,))
 
     def rights(self, principal: str) -> list[Right]:
         query = "SELECT principal, verb, channel, subjects FROM permission WHERE principal = ?"

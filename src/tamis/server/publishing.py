@@ -109,8 +109,7 @@ class Publishing:
         """Answers with sequences once everything is in the log; 0 for what was there already."""
         drafts = self.drafts(caller, channel, messages)
         self._take(caller, len(drafts))
-        name = f"{caller.tenant}/{caller.name}/{publisher}"
-        self.hub.publish(channel.entry.number, name, drafts, answer)
+        self.hub.publish(channel.entry.number, f"{caller.qualified}/{publisher}", drafts, answer)
 
     def publish(
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message]
