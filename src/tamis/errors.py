@@ -86,7 +86,14 @@ class SchemaError(TamisError):
 
 
 class MessageError(TamisError):
-    """A message does not fit: a missing attribute, a wrong type, an unreadable row."""
+    """A message does not fit: a missing attribute, a wrong type, an unreadable row.
+
+    `message` says which of those that were sent together it was, from 1 on; 0 is not known.
+    """
+
+    def __init__(self, what: str = "", *, message: int = 0) -> None:
+        super().__init__(what)
+        self.message = message
 
 
 class InputError(TamisError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
+import msgspec
 import pytest
 
 from tamis.errors import RegistryError
@@ -80,18 +81,19 @@ def test_principals_go_with_all_that_they_have(registry):
     alice, bob = Principal("alice", "acme", "hash", "region = 'EU'"), Principal("bob", "acme")
     registry.put_principal(alice)
     registry.put_principal(bob)
-    right = Right("alice", "publish", "quotes", "a.>")
+    right = Right("acme/alice", "publish", "quotes", "a.>")
     registry.put_right(right)
     registry.put_right(right)
-    registry.put_token(Token("digest", "alice", "laptop", ("publish",), 17))
-    registry.change_subscriptions([stored("s"), stored("t", principal="bob")])
+    registry.put_token(Token("digest", "acme/alice", "laptop", ("publish",), 17))
+    mine, his = stored("s", principal="acme/alice"), stored("t", principal="acme/bob")
+    registry.change_subscriptions([mine, his])
     assert registry.principals() == [alice, bob]
-    assert registry.rights("alice") == [right]
+    assert registry.rights("acme/alice") == [right]
     assert registry.token("digest").verbs == ("publish",)
-    assert registry.tokens("alice") == [registry.token("digest")]
-    registry.remove_principal("alice")
+    assert registry.tokens("acme/alice") == [registry.token("digest")]
+    registry.remove_principal("acme/alice")
     assert registry.principals() == [bob]
-    assert registry.rights("alice") == []
+    assert registry.rights("acme/alice") == []
     assert registry.token("digest") is None
     assert [s.name for s in registry.subscriptions(1)] == ["t"]
 
@@ -148,6 +150,48 @@ def test_an_audit_log_without_tenants_is_taken_over(tmp_path):
     registry = SqliteRegistry(tmp_path / "registry.db")
     assert registry.audits() == [AuditEntry(2, "alice", "channel.create", "c")]
     registry.close()
+
+
+def test_two_tenants_may_use_one_name(registry):
+    ours, theirs = Principal("bob", "main"), Principal("bob", "acme")
+    registry.put_principal(ours)
+    registry.put_principal(theirs)
+    registry.put_right(Right("acme/bob", "manage"))
+    assert {p.login for p in registry.principals()} == {"bob", "acme/bob"}
+    assert registry.rights("bob") == []
+    registry.remove_principal("acme/bob")
+    assert registry.principals() == [ours]
+    assert registry.rights("acme/bob") == []
+
+
+def test_names_that_all_tenants_shared_are_taken_over(tmp_path):
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    registry.put_principal(Principal("bob", "acme", "hash"))
+    registry.put_principal(Principal("bob", "main", "another"))
+    for name in ("alice", "acme/bob", "bob"):
+        registry.put_right(Right(name, "publish"))
+        registry.put_token(Token(f"of {name}", name))
+        registry.change_subscriptions([stored(name.replace("/", "."), principal=name, cursor=4)])
+    registry._db.execute("INSERT INTO principal SELECT 'alice', value FROM principal "
+                         "WHERE name = 'acme/bob'")  # fmt: skip
+    value = msgspec.msgpack.encode(Principal("alice", "acme"))
+    registry._db.execute("UPDATE principal SET value = ? WHERE name = 'alice'", (value,))
+    registry.close()
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    assert {p.login for p in registry.principals()} == {"acme/alice", "acme/bob", "bob"}
+    assert registry.rights("alice") == []
+    for name, was in (("acme/alice", "alice"), ("acme/bob", "acme/bob"), ("bob", "bob")):
+        assert registry.rights(name) == [Right(name, "publish")]
+        assert registry.tokens(name) == [Token(f"of {was}", name)]
+    found = {s.name: (s.principal, s.cursor) for s in registry.subscriptions(1)}
+    assert found == {"alice": ("acme/alice", 4), "acme.bob": ("acme/bob", 4), "bob": ("bob", 4)}
+    registry.close()
+
+
+def test_very_many_subscriptions_come_in_order(registry):
+    names = [f"s{i * 7919 % 3001}" for i in range(3001)]
+    registry.change_subscriptions(stored(name) for name in names)
+    assert [s.name for s in registry.subscriptions(1)] == names
 
 
 def test_recaps_go_with_their_subscriptions(registry):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 
@@ -53,6 +54,29 @@ def test_from_a_channel_to_its_messages(server, run, tmp_path):
     assert out.splitlines() == ['["mine"]', "[]", '["mine"]']
     assert run("channel", "close", "quotes")[0] == 0
     assert run("channel", "list")[1] == ""
+
+
+@pytest.mark.parametrize("batch", ["1", "2", "500"])
+@pytest.mark.parametrize("bad", ['{"price": "much"}', '{"price": 1.0', "[1]"])
+def test_publishing_names_the_line_that_is_refused(server, run, tmp_path, batch, bad):
+    assert run("channel", "create", "quotes", "price:double")[0] == 0
+    file = tmp_path / "m.jsonl"
+    file.write_text(f'{{"price": 1.0}}\n\n{{"price": 2.0}}\n{{"price": 3.0}}\n{bad}\n')
+    code, _, err = run("publish", "quotes", str(file), "--batch", batch)
+    stored = json.loads(run("channel", "show", "quotes")[1])["next"] - 1
+    assert code == 2
+    assert f"{file}: line 5: " in err
+    assert "message " not in err.partition("line 5: ")[2]  # no other way of counting
+    assert err.startswith(f"{stored} messages published, then:\n")
+    assert stored == {"1": 3, "2": 2, "500": 0}[batch]
+
+
+def test_publishing_to_no_channel_blames_no_line(server, run, tmp_path):
+    file = tmp_path / "m.jsonl"
+    file.write_text('{"price": 1.0}\n')
+    code, _, err = run("publish", "nowhere", str(file))
+    assert code == 2
+    assert "line" not in err
 
 
 TABLE_13 = """[ChannelSubjects 5]
@@ -127,7 +151,7 @@ def test_what_is_wrong_is_told(server, run, tmp_path):
     assert (code, "refused" in err) == (2, True)
 
 
-def test_a_principal_with_rights_and_a_token(server, run, tmp_path):
+def test_a_principal_with_rights_and_a_token(server, run, tmp_path, monkeypatch):
     right = ("--right", "subscribe:quotes:nyse.>", "--right", "manage:*")
     where = ("--directory", str(tmp_path / "data"))
     code, token, _ = run("principal", "boss", *where, *right, "--token")
@@ -135,6 +159,10 @@ def test_a_principal_with_rights_and_a_token(server, run, tmp_path):
     code, _, err = run("channel", "list")  # from now on one must say who one is
     assert (code, "say who you are" in err) == (2, True)
     assert run("channel", "create", "quotes", "--token", token.strip())[0] == 0
+    monkeypatch.setattr(secrets, "token_urlsafe", lambda size: "-" + "x" * size)
+    _, dashed, _ = run("principal", "boss", *where, "--token")  # one in 64 begins like this
+    assert dashed.startswith("-")
+    assert run("channel", "list", "--token", dashed.strip())[0] == 0
     registry = SqliteRegistry(tmp_path / "data" / "registry.db")
     assert len(registry.rights("boss")) == 2
     registry.close()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import socket
+import time
 
 import pytest
 
 from server.servers import QUOTES, served
+from tamis.server.web import http as http_module
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +75,32 @@ def test_one_many_and_lines_are_published(http, channel):
     response = http.post(f"{channel}/messages", content=text, headers=kind)
     assert response.json() == {"sequences": [4, 5, 6]}
     assert [m["sequence"] for m in lines(http.get(f"{channel}/messages"))] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_frame_before_the_handshake_is_answered_is_not_lost_silently(server, monkeypatch):
+    """RFC 6455, 4.1: a client waits for the answer. One that does not is told."""
+    original = http_module.recognised
+
+    async def slow(*arguments):
+        await asyncio.sleep(0.3)
+        return await original(*arguments)
+
+    monkeypatch.setattr(http_module, "recognised", slow)
+    upgrade = (b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+               b"Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+               b"Sec-WebSocket-Version: 13\r\n\r\n")  # fmt: skip
+    early, port = b"\x81\x82\0\0\0\0{}", int(server.url.rpartition(":")[2])
+    for pieces in ([upgrade + early], [upgrade, early]):
+        with socket.create_connection(("127.0.0.1", port), 10) as peer:
+            for piece in pieces:
+                peer.sendall(piece)
+                time.sleep(0.1)
+            found = b""
+            while data := peer.recv(4096):
+                found += data
+        head, _, frames = found.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 101")
+        assert frames == b"\x88\x02" + (1002).to_bytes(2, "big")
 
 
 def test_a_message_is_stored_once_by_number_and_by_id(http, channel):

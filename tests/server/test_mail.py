@@ -77,6 +77,43 @@ def test_a_digest_in_one_mail_tried_again(tmp_path, post, monkeypatch):
         assert http.get(f"{ONE}/dead").json()["failures"] == 1
 
 
+FLOW = """
+space T(symbol: string, price: double)
+T -> Dear : [symbol, price] => [symbol, twice := price * 2.0]; select twice > 10
+T -> Dear : [symbol, price] => [symbol, twice := price * 4.0]; select twice > 10
+"""
+
+
+def test_messages_of_a_derived_space_come_as_they_were_made(tmp_path, post):
+    """Also after a new start, when the flow became another one: a subscription keeps its own."""
+    server = MailServer("127.0.0.1", post.port, "broker@tamis.example", "me", "pass")
+    path = "/api/flows/f/spaces/Dear/subscriptions/mine"
+    for round in range(2):
+        with served(tmp_path, mail=server) as found, found.http() as http:
+            if not round:
+                http.put("/api/channels/T", json=QUOTES)
+                assert http.put("/api/flows/f", json={"text": FLOW}).status_code == 200
+                asked = {"selector": "twice < 100", "email": "alice@example.com", "digest": 1}
+                made = http.put(path, json=asked)
+                assert made.status_code == 200, made.text
+                changed = {"text": FLOW.replace("4.0", "5.0")}
+                assert http.put("/api/flows/f", json=changed).status_code == 200
+            rows = [{"attributes": {"symbol": "IBM", "price": p}} for p in (1.0, 3.0, 10.0, 60.0)]
+            assert http.post("/api/channels/T/messages", json=rows).status_code == 200
+            last = 3 + 4 * round
+            until(lambda last=last: last in [n for _, mail in post.mails for n in sequences(mail)])
+            until(lambda last=last: http.get(path).json()["channels"]["T"]["cursor"] >= last)
+    (first, mail), (_, second) = post.mails
+    assert first.rcpt_tos == ["alice@example.com"]
+    assert [sequences(one) for one in (mail, second)] == [[2, 3, 3], [6, 7, 7]]
+    values = [float(n) for n in re.findall(r'"twice":([0-9.]+)', mail.get_content())]
+    assert values == [12.0, 20.0, 40.0]  # of 60.0 both are too much, of 1.0 too little
+    assert "price" not in mail.get_content()
+    assert mail["Subject"] == "f/Dear: 3 messages for mine"
+    assert mail["Message-ID"] != second["Message-ID"]
+    assert re.fullmatch(r"<[!-;=?-~]+@tamis\.example>", mail["Message-ID"])
+
+
 def test_what_is_refused_for_good_becomes_a_dead_letter(tmp_path, post):
     server = MailServer("127.0.0.1", post.port, "broker@tamis.example")
     post.answers += ["550 no such mailbox"]

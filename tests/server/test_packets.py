@@ -277,11 +277,11 @@ def guarded(tmp_path_factory):
         registry.put_principal(Principal(name, tenant, hashed("pass") if name == "boss" else "",
                                          "symbol = 'IBM'" if name == "alice" else "",
                                          3 if name == "boss" else 0))  # fmt: skip
-        tokens[name] = new_token(registry, name)
+        tokens[name] = new_token(registry, f"{tenant}/{name}")
     for verb in ("publish", "subscribe", "manage"):
-        registry.put_right(Right("boss", verb))
-        registry.put_right(Right("eve", verb))
-    registry.put_right(Right("alice", "subscribe", "quotes", "nyse.>"))
+        registry.put_right(Right("acme/boss", verb))
+        registry.put_right(Right("other/eve", verb))
+    registry.put_right(Right("acme/alice", "subscribe", "quotes", "nyse.>"))
     registry.close()
     with served(directory) as found:
         headers = {"authorization": f"Bearer {tokens['boss']}"}
@@ -298,7 +298,8 @@ def test_strangers_are_refused_by_every_command(guarded):
                 client.command(name)
             with pytest.raises(ConnectionError):
                 client.command(name)
-    for said in ({"Token": "wrong"}, {"Name": "boss", "Password": "wrong"}, {"Name": "alice"}):
+    for said in ({"Token": "wrong"}, {"Name": "acme/boss", "Password": "wrong"},
+                 {"Name": "boss", "Password": "pass"}, {"Name": "acme/alice"}):  # fmt: skip
         with (
             Client("127.0.0.1", server.packets) as client,
             pytest.raises(Refused, match="say who you are"),
@@ -312,7 +313,7 @@ def test_strangers_are_refused_by_every_command(guarded):
 def test_rights_tenants_and_the_mandatory_selector(guarded):
     server, tokens = guarded
     with Client("127.0.0.1", server.packets) as boss, Client("127.0.0.1", server.packets) as alice:
-        assert boss.command("pc.login", Name="boss", Password="pass")["Tenant"] == "acme"
+        assert boss.command("pc.login", Name="acme/boss", Password="pass")["Tenant"] == "acme"
         channel = boss.open("quotes")
         boss.add_subject(channel, "nyse.x")
         alice.command("pc.login", Token=tokens["alice"])

@@ -31,14 +31,14 @@ def server(tmp_path_factory, tokens):
     registry = SqliteRegistry(directory / "registry.db")
     for name, tenant in (("boss", "acme"), ("alice", "acme"), ("eve", "other"), ("nobody", "acme")):
         registry.put_principal(Principal(name, tenant, hashed(SECRET) if name == "boss" else ""))
-        tokens[name] = new_token(registry, name)
+        tokens[name] = new_token(registry, f"{tenant}/{name}")
     for verb in ("publish", "subscribe", "manage"):
-        registry.put_right(Right("boss", verb))
-        registry.put_right(Right("eve", verb))
-    registry.put_right(Right("alice", "subscribe", "quotes", "nyse.>"))
-    registry.put_right(Right("alice", "publish", "quotes", "nyse.stocks"))
-    tokens["expired"] = new_token(registry, "boss", seconds=-1)
-    tokens["reader"] = new_token(registry, "boss", verbs=("subscribe",))
+        registry.put_right(Right("acme/boss", verb))
+        registry.put_right(Right("other/eve", verb))
+    registry.put_right(Right("acme/alice", "subscribe", "quotes", "nyse.>"))
+    registry.put_right(Right("acme/alice", "publish", "quotes", "nyse.stocks"))
+    tokens["expired"] = new_token(registry, "acme/boss", seconds=-1)
+    tokens["reader"] = new_token(registry, "acme/boss", verbs=("subscribe",))
     registry.close()
     with served(directory) as found:
         with found.http(headers=bearer(tokens["boss"])) as http:
@@ -63,7 +63,7 @@ def test_websockets_and_stomp_refuse_strangers(server, tokens):
         with pytest.raises(InvalidStatus, match="401"):
             ws.connect(address, additional_headers=headers)
     for frame in (b"CONNECT\naccept-version:1.2\nhost:x\n\n\0",
-                  b"CONNECT\naccept-version:1.2\nhost:x\nlogin:boss\npasscode:no\n\n\0",
+                  b"CONNECT\naccept-version:1.2\nhost:x\nlogin:acme/boss\npasscode:no\n\n\0",
                   b"SEND\ndestination:/quotes\n\n{}\0"):  # fmt: skip
         with socket.create_connection(("127.0.0.1", server.stomp), 10) as peer:
             peer.sendall(frame)
@@ -71,16 +71,16 @@ def test_websockets_and_stomp_refuse_strangers(server, tokens):
 
 
 def test_stomp_by_password_and_by_token(server, tokens):
-    for who in (f"login:boss\npasscode:{SECRET}", f"passcode:{tokens['boss']}"):
+    for who in (f"login:acme/boss\npasscode:{SECRET}", f"passcode:{tokens['boss']}"):
         with socket.create_connection(("127.0.0.1", server.stomp), 10) as peer:
             peer.sendall(f"CONNECT\naccept-version:1.2\nhost:x\n{who}\n\n\0".encode())
             assert peer.recv(1000).startswith(b"CONNECTED")
 
 
 def test_passwords_and_tokens_are_taken(http, tokens):
-    assert http.get("/api/channels", auth=("boss", SECRET)).status_code == 200
-    assert http.get("/api/channels", auth=("boss", "wrong")).status_code == 401
-    assert http.get("/api/channels", auth=("alice", "")).status_code == 401
+    assert http.get("/api/channels", auth=("acme/boss", SECRET)).status_code == 200
+    assert http.get("/api/channels", auth=("acme/boss", "wrong")).status_code == 401
+    assert http.get("/api/channels", auth=("acme/alice", "")).status_code == 401
     assert http.get("/api/channels", headers=bearer(tokens["expired"])).status_code == 401
 
 
@@ -117,8 +117,27 @@ def test_a_tenant_cannot_learn_of_anothers_channel(http, tokens):
     assert http.delete("/api/channels/secret", headers=headers).status_code == 204
     assert http.get("/api/channels/secret", headers=bearer(tokens["boss"])).status_code == 200
     assert "boss" not in http.get("/api/principals", headers=headers).text
-    theirs = http.put("/api/principals/boss", json={"password": "mine"}, headers=headers)
-    assert theirs.status_code == 409  # names of principals are shared by all tenants
+
+
+def test_a_tenant_cannot_learn_of_anothers_principals(http, tokens):
+    headers, boss = bearer(tokens["eve"]), bearer(tokens["boss"])
+    for name in ("boss", "carol"):  # acme has a boss and no carol
+        asked = {"password": "mine"}
+        made = http.put(f"/api/principals/{name}", json=asked, headers=headers)
+        assert (made.status_code, made.json()["login"]) == (201, f"other/{name}")
+    assert http.get("/api/channels", auth=("other/boss", "mine")).status_code == 403
+    assert http.get("/api/channels", auth=("boss", SECRET)).status_code == 401
+    assert http.get("/api/channels", auth=("acme/boss", SECRET)).status_code == 200
+    listed = http.get("/api/principals", headers=headers).json()["principals"]
+    assert {p["login"] for p in listed} == {"other/eve", "other/boss", "other/carol"}
+    right = {"verb": "manage"}
+    http.post("/api/principals/boss/rights", json=right, headers=headers)
+    told = http.get("/api/principals", auth=("other/boss", "mine")).json()["principals"]
+    assert {p["tenant"] for p in told} == {"other"}
+    for name in ("boss", "carol"):
+        gone = http.delete(f"/api/principals/{name}", headers=headers)
+        assert gone.status_code == 204
+    assert http.get("/api/channels", headers=boss).status_code == 200
 
 
 def test_the_server_adds_the_mandatory_selector(server, http, tokens):
@@ -182,14 +201,14 @@ def test_changes_are_in_the_audit_log_and_secrets_are_nowhere(server, http, toke
     with caplog.at_level(logging.DEBUG):
         boss = bearer(tokens["boss"])
         http.put("/api/principals/dora", json={"password": "hush hush"}, headers=boss)
-        http.get("/api/channels", auth=("dora", "hush hush"))
+        http.get("/api/channels", auth=("acme/dora", "hush hush"))
     assert "hush" not in caplog.text
     assert tokens["boss"] not in caplog.text
     files = b"".join(p.read_bytes() for p in server.parts.hub.directory.glob("registry.db*"))
     assert b"hush" not in files
     assert tokens["boss"].encode() not in files
     audits = server.parts.hub.registry.audits(5)
-    assert ("principal.put", "dora") in [(a.action, a.target) for a in audits]
+    assert ("principal.put", "acme/dora") in [(a.action, a.target) for a in audits]
 
 
 def test_wrong_tokens_are_told_to_agents(server):

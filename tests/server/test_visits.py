@@ -17,7 +17,8 @@ from websockets.exceptions import ConnectionClosed
 
 from server.servers import QUOTES, served
 from tamis.client import Agent
-from tamis.errors import TamisError
+from tamis.client.rest import lines
+from tamis.errors import AccessError, TamisError
 from tamis.pubsub.stomp import Decoder
 from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
@@ -293,13 +294,20 @@ def test_a_replay_is_over_when_its_right_is(server, alice, monkeypatch):
         return original(channel, at, *more)
 
     monkeypatch.setattr(log, "read", slow)
-    found = []
     with (
         server.http(headers=bearer(alice.token)) as http,
         http.stream("GET", f"{PATH}/messages", params={"first": first}) as stream,
-        contextlib.suppress(httpx.HTTPError),
     ):
-        found.extend(stream.iter_lines())
+        *found, last = map(json.loads, stream.iter_lines())  # it does not break off
+    assert read.is_set()
+    assert 3 <= len(found) < 50
+    assert (last["status"], last["error"]) == (403, "alice has no right to subscribe in quotes")
+    read.clear()
+    alice.give()
+    told = lines(server.url, bearer(alice.token), f"{PATH}/messages?first={first}")
+    found = []
+    with pytest.raises(AccessError, match="no right to subscribe"):
+        found.extend(told)
     assert read.is_set()
     assert 3 <= len(found) < 50
 

@@ -64,15 +64,15 @@ def server(tmp_path_factory, tokens):
     lacking = {"boss": set(), "eve": set(), "nobody": set(VERBS)}
     lacking |= {needs: set(needs.split()) for needs in NEEDS}
     for name, missing in lacking.items():
-        own = name.replace(" ", "-")
-        registry.put_principal(Principal(own, "other" if name == "eve" else "acme"))
-        tokens[name] = new_token(registry, own)
+        made = Principal(name.replace(" ", "-"), "other" if name == "eve" else "acme")
+        registry.put_principal(made)
+        tokens[name] = new_token(registry, made.login)
         for verb in set(VERBS) - missing:
-            registry.put_right(Right(own, verb))
+            registry.put_right(Right(made.login, verb))
     registry.put_principal(Principal("elsewhere", "acme"))
     for verb in VERBS:
-        registry.put_right(Right("elsewhere", verb, "another"))
-    tokens["elsewhere"] = new_token(registry, "elsewhere")
+        registry.put_right(Right("acme/elsewhere", verb, "another"))
+    tokens["elsewhere"] = new_token(registry, "acme/elsewhere")
     registry.close()
     with served(directory) as found, found.http(headers=bearer(tokens["boss"])) as http:
         assert http.put("/api/channels/quotes", json=QUOTES).status_code == 201
@@ -153,19 +153,21 @@ def same(here: str, nowhere: str) -> bool:
 def test_what_another_tenant_has_looks_as_what_nobody_has(server, routes, tokens):
     with server.http(headers=bearer(tokens["eve"])) as http:
         for route in routes:
-            if "{" not in route or route == f"PUT {_P}":  # names of principals are shared
+            if "{" not in route:
                 continue
             for body in BODIES:
                 here, nowhere = (asked(http, route, names, body) for names in (HERE, NOWHERE))
                 assert here.status_code == nowhere.status_code, (route, body)
                 assert same(here.text, nowhere.text), (route, here.text, nowhere.text)
-                for name in (HERE["c"], NOWHERE["c"]):  # one that eve just made
-                    http.delete(f"/api/channels/{name}")
+                for names in (HERE, NOWHERE):  # what eve just made
+                    http.delete(f"/api/channels/{names['c']}")
+                    http.delete(f"/api/principals/{names['p']}")
         for path in ("/api/channels", "/api/flows", "/api/subscriptions", "/api/principals",
                      "/api/overview", "/api/subscribers", "/api/audit"):  # fmt: skip
             text = http.get(path).text
             assert "mine" not in text
-            assert "boss" not in text
+            assert "acme" not in text
+            assert "boss" not in text.replace("other/boss", "")  # eve made one of her own
     with server.http(headers=bearer(tokens["boss"])) as http:
         assert http.get("/api/channels/quotes/subscriptions/mine").status_code == 200
         assert '"quotes"' in http.get("/api/audit").text

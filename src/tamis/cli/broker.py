@@ -42,7 +42,9 @@ class Broker:
     """
 
     server: Annotated[str, Parameter(env_var="TAMIS_SERVER")] = HERE
-    token: Annotated[str, Parameter(env_var="TAMIS_TOKEN", show_default=False)] = ""
+    token: Annotated[
+        str, Parameter(env_var="TAMIS_TOKEN", show_default=False, allow_leading_hyphen=True)
+    ] = ""
 
     def agent(self) -> Agent:
         need_broker()
@@ -294,12 +296,12 @@ def publish(
     batch
         Messages that are sent at a time.
     """
-    from tamis.cli.broker_lines import publish_lines
+    from tamis.cli.broker_lines import publish_lines, published
 
     with broker.agent() as agent:
         count = publish_lines(agent, name, messages, subject, publisher, dry_run, batch)
     if not dry_run:
-        print(f"{count} message{'s' * (count != 1)} published", file=sys.stderr)
+        print(published(count), file=sys.stderr)
 
 
 def subscribe(
@@ -369,6 +371,8 @@ def principal(
 ) -> None:
     """Make or change principal NAME in the registry of DIRECTORY, also while a broker runs.
 
+    It logs in as NAME; in a tenant other than main, as TENANT/NAME.
+
     Parameters
     ----------
     name
@@ -376,7 +380,7 @@ def principal(
     directory
         The directory of the broker.
     tenant
-        The namespace of its channels.
+        The namespace of its name and its channels.
     password
         Read a password from standard input.
     selector
@@ -389,22 +393,25 @@ def principal(
         Make a token and print it; it is shown only once.
     """
     need_broker()
+    from msgspec import structs
+
     from tamis.registry import VERBS, Principal, Right, SqliteRegistry
     from tamis.server.access import hashed, new_token
 
     directory.mkdir(parents=True, exist_ok=True)
     registry = SqliteRegistry(directory / "registry.db")
     secret = hashed(sys.stdin.readline().rstrip("\r\n")) if password else ""
-    known = next((p for p in registry.principals() if p.name == name), None)
+    made = Principal(name, tenant, secret, selector, rate)
+    known = next((p for p in registry.principals() if p.login == made.login), None)
     if known is not None and not secret:
-        secret = known.password
-    registry.put_principal(Principal(name, tenant, secret, selector, rate))
+        made = structs.replace(made, password=known.password)
+    registry.put_principal(made)
     for text in right or ():
         verb, _, rest = text.partition(":")
         where, _, subjects = rest.partition(":")
         if verb not in VERBS:
             raise TamisError(f"{text!r} is no right: begin with publish, subscribe or manage")
-        registry.put_right(Right(name, verb, where or "*", subjects or ">"))
+        registry.put_right(Right(made.login, verb, where or "*", subjects or ">"))
     if token:
-        print(new_token(registry, name))
+        print(new_token(registry, made.login))
     registry.close()

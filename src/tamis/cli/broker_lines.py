@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.errors import InputError
+from tamis.errors import InputError, MessageError, TamisError
 from tamis.messages.jsonlines import parse_object
 
 if TYPE_CHECKING:
@@ -19,33 +19,75 @@ if TYPE_CHECKING:
 def publish_lines(
     agent: Agent, channel: str, path: str, subject: str, publisher: str, dry: bool, batch: int
 ) -> int:
-    """Publish what stands on the lines; how many messages there were."""
+    """Publish what stands on the lines; how many messages there were.
+
+    A line that is refused is named, after a word on how many messages were published before.
+    """
     count = 0
     waiting: list[dict[str, Any]] = []
-    for number, attributes in _lines(path):
-        message: dict[str, Any] = {"attributes": attributes}
-        if subject:
-            message["subject"] = subject
-        if publisher:
-            message["sequence"] = number
-        waiting.append(message)
-        if len(waiting) >= batch:
-            count += _send(agent, channel, waiting, publisher, dry)
-            waiting = []
-            if sys.stderr.isatty():
-                print(f"\r{count} messages", end="", file=sys.stderr)
-    if waiting:
-        count += _send(agent, channel, waiting, publisher, dry)
-    if sys.stderr.isatty():
-        print("\r", end="", file=sys.stderr)
+    numbers: list[int] = []
+
+    def send() -> None:
+        nonlocal count
+        try:
+            _send(agent, channel, waiting, publisher, dry)
+        except MessageError as error:
+            raise _blamed(path, numbers, error) from None
+        count += len(waiting)
+        waiting.clear()
+        numbers.clear()
+        _show_progress(f"{count} messages")
+
+    try:
+        for number, attributes in _lines(path):
+            waiting.append(_message(attributes, subject, number if publisher else 0))
+            numbers.append(number)
+            if len(waiting) >= batch:
+                send()
+        if waiting:
+            send()
+    except TamisError:
+        if not dry:
+            print(f"{published(count)}, then:", file=sys.stderr)
+        raise
+    _show_progress("")
     return count
+
+
+def published(count: int) -> str:
+    return f"{count} message{'s' * (count != 1)} published"
+
+
+def _message(attributes: dict[str, Any], subject: str, sequence: int) -> dict[str, Any]:
+    message: dict[str, Any] = {"attributes": attributes}
+    if subject:
+        message["subject"] = subject
+    if sequence:
+        message["sequence"] = sequence
+    return message
+
+
+def _blamed(path: str, numbers: list[int], error: MessageError) -> MessageError:
+    """The error, saying which line it is about."""
+    if not 0 < error.message <= len(numbers):
+        return error
+    what = str(error).removeprefix(f"message {error.message}: ")
+    return MessageError(f"{path}: line {numbers[error.message - 1]}: {what}")
+
+
+def _show_progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text}", end="", file=sys.stderr)
 
 
 def _lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
         with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
             for number, line in enumerate(file, 1):
-                found = parse_object(line)
+                try:
+                    found = parse_object(line)
+                except MessageError as error:
+                    raise MessageError(f"{path}: line {number}: {error}") from None
                 if found is not None:
                     yield number, found
     except OSError as error:
@@ -54,13 +96,12 @@ def _lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _send(
     agent: Agent, channel: str, messages: list[dict[str, Any]], publisher: str, dry: bool
-) -> int:
+) -> None:
     if not dry:
         agent.publish_many(channel, messages, publisher=publisher)
-        return len(messages)
+        return
     for names in agent.dry_run(channel, messages):
         print(json.dumps(names, ensure_ascii=False))
-    return len(messages)
 
 
 def print_matches(

@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from tamis.client import rest
 from tamis.client.received import Received, Subscribed
-from tamis.errors import AccessError, BusyError, SubscriptionError, TamisError
+from tamis.errors import AccessError, BusyError, MessageError, SubscriptionError, TamisError
 
 MAX_PENDING = 1_000  # requests that wait for their answer
 _RETRY, _RETRY_MOST = 0.05, 2.0  # seconds between two attempts to connect
@@ -258,4 +258,6 @@ class AsyncAgent:
 
 def _error(found: dict[str, Any]) -> TamisError:
     text = found.get("text") or found["error"]
+    if "message" in found:
+        return MessageError(text, message=found["message"])
     return BusyError(text) if "try again" in text else TamisError(text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from tamis.errors import AccessError, BusyError, InputError, TamisError
+from tamis.errors import AccessError, BusyError, InputError, MessageError, TamisError
 
 _PATIENCE = 60.0
 
@@ -34,7 +34,8 @@ def call(server: str, headers: Mapping[str, str], method: str, path: str, conten
 
 
 def lines(server: str, headers: Mapping[str, str], path: str) -> Iterator[bytes]:
-    """An answer line by line, as it comes; an answer that breaks off is an error."""
+    """An answer line by line, as it comes. An answer that breaks off is an error, and so is a last
+    line that says why there are no more."""
     connection = _connection(server)
     try:
         connection.request("GET", path, headers=dict(headers))
@@ -44,6 +45,8 @@ def lines(server: str, headers: Mapping[str, str], path: str) -> Iterator[bytes]
         while line := response.readline():
             if not line.endswith(b"\n"):
                 raise InputError(f"{server}: the answer broke off")
+            if line.startswith(b'{"error":'):
+                raise _error(int(json.loads(line).get("status", 0)), line)
             yield line
         if not response.isclosed():  # chunks end with an empty one
             raise InputError(f"{server}: the answer broke off")
@@ -76,7 +79,9 @@ def _error(status: int, text: bytes) -> TamisError:
     try:
         found = json.loads(text)
         told = str(found.get("text") or found["error"])
-    except (ValueError, KeyError, AttributeError):
+        if "message" in found:
+            return MessageError(told, message=int(found["message"]))
+    except (ValueError, TypeError, KeyError, AttributeError):
         told = f"the broker answered {status}"
     if status in (401, 403):
         return AccessError(told, known=status == 403)

@@ -23,7 +23,7 @@ from tamis.pubsub.broker.records import Block, Record
 
 IDS = 100_000  # message ids that are remembered for each channel
 _MOST_READ = 32 << 20  # bytes of messages that are read at once, and one block
-_CACHED = 64  # megabytes of pages
+_CACHED = 8  # megabytes of pages
 _TABLES = """
 CREATE TABLE IF NOT EXISTS block (
     id INTEGER PRIMARY KEY,

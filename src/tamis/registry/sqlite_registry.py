@@ -7,6 +7,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ CREATE TABLE IF NOT EXISTS subscription (
     id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, name TEXT NOT NULL,
     principal TEXT NOT NULL, cursor INTEGER NOT NULL, value BLOB NOT NULL, UNIQUE (channel, name)
 );
+CREATE INDEX IF NOT EXISTS subscription_channel ON subscription (channel);
 CREATE TABLE IF NOT EXISTS recap (
     subscription INTEGER PRIMARY KEY REFERENCES subscription (id) ON DELETE CASCADE,
     value BLOB NOT NULL
@@ -60,6 +62,7 @@ ON CONFLICT (channel, name) DO UPDATE
 SET principal = excluded.principal, cursor = excluded.cursor, value = excluded.value
 """
 _MOVE = "UPDATE subscription SET cursor = max(cursor, ?) WHERE channel = ? AND name = ?"
+_PIECE = 1_000  # rows that are fetched at a time where there may be a million
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -82,10 +85,27 @@ class SqliteRegistry:
             raise RegistryError(f"{self.path}: {error}") from None
 
     def _grow(self) -> None:
-        """A registry of an earlier version has no tenants in its audit log."""
+        """A registry of an earlier version has no tenants in its audit log and in logins."""
         columns = [row[1] for row in self._db.execute("PRAGMA table_info(audit)")]
         if "tenant" not in columns:
             self._db.execute("ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''")
+        for known, value in self._rows("SELECT name, value FROM principal"):
+            login = msgspec.msgpack.decode(value, type=Principal).login
+            if known != login:
+                self._rename(known, login)
+
+    def _rename(self, known: str, login: str) -> None:
+        with self._change() as db:
+            names = login, known
+            db.execute("UPDATE principal SET name = ? WHERE name = ?", names)
+            db.execute("UPDATE permission SET principal = ? WHERE principal = ?", names)
+            for table, key, kind in (("token", "digest", Token), ("subscription", "id", Stored)):
+                query = f"SELECT {key}, value FROM {table} WHERE principal = ?"
+                for place, value in db.execute(query, (known,)).fetchall():
+                    old = msgspec.msgpack.decode(value, type=kind)
+                    new = msgspec.structs.replace(old, principal=login)
+                    update = f"UPDATE {table} SET principal = ?, value = ? WHERE {key} = ?"
+                    db.execute(update, (login, _encode(new), place))
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
@@ -109,6 +129,19 @@ class SqliteRegistry:
                 return self._db.execute(query, values).fetchall()
             except sqlite3.Error as error:
                 raise RegistryError(f"{self.path}: {error}") from None
+
+    def _pieces(self, query: str, *values: object) -> Iterator[list[Any]]:
+        """The same rows, some at a time."""
+        try:
+            with self._lock:
+                cursor = self._db.execute(query, values)
+                rows = cursor.fetchmany(_PIECE)
+            while rows:
+                yield rows
+                with self._lock:
+                    rows = cursor.fetchmany(_PIECE)
+        except sqlite3.Error as error:
+            raise RegistryError(f"{self.path}: {error}") from None
 
     # --- channels ------------------------------------------------------------------
 
@@ -157,14 +190,14 @@ class SqliteRegistry:
 
     def put_principal(self, principal: Principal) -> None:
         with self._change() as db:
-            row = (principal.name, _encode(principal))
+            row = (principal.login, _encode(principal))
             db.execute("INSERT OR REPLACE INTO principal VALUES (?, ?)", row)
 
-    def remove_principal(self, name: str) -> None:
+    def remove_principal(self, login: str) -> None:
         with self._change() as db:
-            db.execute("DELETE FROM principal WHERE name = ?", (name,))
+            db.execute("DELETE FROM principal WHERE name = ?", (login,))
             for table in ("permission", "token", "subscription"):
-                db.execute(f"DELETE FROM {table} WHERE principal = ?", (name,))
+                db.execute(f"DELETE FROM {table} WHERE principal = ?", (login,))
 
     def rights(self, principal: str) -> list[Right]:
         query = "SELECT principal, verb, channel, subjects FROM permission WHERE principal = ?"
@@ -205,7 +238,7 @@ class SqliteRegistry:
     def subscriptions(self, channel: int) -> Iterable[Stored]:
         query = "SELECT value, cursor FROM subscription WHERE channel = ? ORDER BY id"
         decode = msgspec.msgpack.Decoder(Stored).decode
-        for value, cursor in self._rows(query, channel):
+        for value, cursor in chain.from_iterable(self._pieces(query, channel)):
             stored = decode(value)
             same = stored.cursor == cursor
             yield stored if same else msgspec.structs.replace(stored, cursor=cursor)

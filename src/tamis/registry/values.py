@@ -14,10 +14,12 @@ from tamis.pubsub.broker.stored import Stored, Version
 
 Verb = Literal["publish", "subscribe", "manage"]
 VERBS: tuple[Verb, ...] = ("publish", "subscribe", "manage")
+MAIN = "main"  # the tenant whose principals log in by their bare names
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}")
 
-__all__ = ["VERBS", "AuditEntry", "ChannelEntry", "Cursor", "FlowEntry", "Principal", "Recap",
-           "Right", "Stored", "Token", "Verb", "Version", "check_name"]  # fmt: skip
+__all__ = ["MAIN", "VERBS", "AuditEntry", "ChannelEntry", "Cursor", "FlowEntry", "Principal",
+           "Recap", "Right", "Stored", "Token", "Verb", "Version", "check_name",
+           "login"]  # fmt: skip
 
 
 def check_name(what: str, name: str) -> None:
@@ -58,8 +60,16 @@ class FlowEntry(msgspec.Struct, frozen=True):
         check_name("flow", self.name)
 
 
+def login(tenant: str, name: str) -> str:
+    """What a principal is called outside its tenant: no two tenants share a name."""
+    return name if tenant == MAIN else f"{tenant}/{name}"
+
+
 class Principal(msgspec.Struct, frozen=True):
-    """Somebody who has rights. `password` is an argon2 hash (empty: only tokens)."""
+    """Somebody of a tenant who has rights. `password` is an argon2 hash (empty: only tokens).
+
+    Rights, tokens and subscriptions hold its `login`.
+    """
 
     name: str
     tenant: str
@@ -71,6 +81,10 @@ class Principal(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         check_name("principal", self.name)
         check_name("tenant", self.tenant)
+
+    @property
+    def login(self) -> str:
+        return login(self.tenant, self.name)
 
 
 class Right(msgspec.Struct, frozen=True):

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from tamis.errors import AccessError, SubjectError
 from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.registry import VERBS, Principal, Registry, Right, Token
-from tamis.registry.values import Verb
+from tamis.registry.values import MAIN, Verb
 
-LOCAL, LOCAL_TENANT = "local", "main"
+LOCAL, LOCAL_TENANT = "local", MAIN
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Caller:
     `proof` is the hash that they were recognised by: of a token, or of their password.
     """
 
-    name: str
+    name: str  # its login
     tenant: str
     rights: tuple[Right, ...] | None = None
     verbs: tuple[Verb, ...] = VERBS
@@ -34,6 +34,11 @@ class Caller:
     proof: str = field(default="", repr=False)
     expires: int = 0  # microseconds since 1970; 0: never
     seen: int = field(default=0, compare=False)  # `Door.renewals` before it was recognised
+
+    @property
+    def qualified(self) -> str:
+        """TENANT/NAME, of the main tenant, too."""
+        return self.name if self.tenant != MAIN else f"{MAIN}/{self.name}"
 
     def may(
         self, verb: Verb, channel: str, subjects: Subject | SubjectFilter | None = None
@@ -125,12 +130,12 @@ class Door:
             raise _nobody()
         return self._caller(principal, VERBS, seen, caller.proof)
 
-    def principal(self, name: str) -> Caller | None:
+    def principal(self, login: str) -> Caller | None:
         """What a principal may do by itself; None: there is none."""
-        found = self._principal(name)
+        found = self._principal(login)
         if found is not None:
             return self._caller(found, VERBS, self.renewals)
-        return Caller(LOCAL, LOCAL_TENANT) if name == LOCAL else None
+        return Caller(LOCAL, LOCAL_TENANT) if login == LOCAL else None
 
     def by_token(self, secret: str) -> Caller:
         seen, token = self.renewals, self.registry.token(digest(secret))
@@ -144,14 +149,14 @@ class Door:
             raise _nobody()
         return self._caller(principal, token.verbs, seen, token.digest, token.expires)
 
-    def by_password(self, name: str, password: str) -> Caller:
-        seen, principal = self.renewals, self._principal(name)
+    def by_password(self, login: str, password: str) -> Caller:
+        seen, principal = self.renewals, self._principal(login)
         if principal is None or not principal.password or not self._right(principal, password):
             raise _nobody()
         return self._caller(principal, VERBS, seen, principal.password)
 
-    def _principal(self, name: str) -> Principal | None:
-        return next((p for p in self.registry.principals() if p.name == name), None)
+    def _principal(self, login: str) -> Principal | None:
+        return next((p for p in self.registry.principals() if p.login == login), None)
 
     def _right(self, principal: Principal, password: str) -> bool:
         """Verifying takes tens of milliseconds on purpose, so a right password is remembered."""
@@ -178,8 +183,8 @@ class Door:
         proof: str = "",
         expires: int = 0,
     ) -> Caller:
-        rights = tuple(self.registry.rights(principal.name))
-        return Caller(principal.name, principal.tenant, rights, verbs, principal.selector,
+        rights = tuple(self.registry.rights(principal.login))
+        return Caller(principal.login, principal.tenant, rights, verbs, principal.selector,
                       principal.rate, principal.subscriptions, proof, expires, seen)  # fmt: skip
 
 

@@ -56,7 +56,7 @@ class Channels:
 
     def load(self) -> None:
         """All channels of the registry, with their subscriptions, as the broker starts."""
-        bounds = {p.name: p.selector for p in self.hub.registry.principals()}
+        bounds = {p.login: p.selector for p in self.hub.registry.principals()}
         for entry in self.hub.registry.channels():
             self._open(entry, bounds)
         self.hub.keep(self._trim())
@@ -75,7 +75,7 @@ class Channels:
             following,
             last[0].time if last else 0,
             Admission(remembered.numbers, remembered.ids),
-            [(s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)],
+            ((s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)),
             self.snapshots.load(number),
         )
         self.hub.absences.load(live, entry.name)

@@ -62,13 +62,15 @@ class Publishing:
     def drafts(self, caller: Caller, channel: Open, messages: list[Message]) -> list[Draft]:
         """All messages checked; an error names the first that is bad."""
         found = []
-        for place, message in enumerate(messages):
+        for place, message in enumerate(messages, 1):
             try:
                 found.append(self._draft(caller, channel, message))
             except (MessageError, ChannelError) as error:
-                if len(messages) == 1:
-                    raise
-                raise MessageError(f"message {place + 1}: {error}") from None
+                if len(messages) > 1:
+                    raise MessageError(f"message {place}: {error}", message=place) from None
+                if isinstance(error, MessageError):
+                    error.message = place
+                raise
         return found
 
     def _draft(self, caller: Caller, channel: Open, message: Message) -> Draft:
@@ -107,8 +109,7 @@ class Publishing:
         """Answers with sequences once everything is in the log; 0 for what was there already."""
         drafts = self.drafts(caller, channel, messages)
         self._take(caller, len(drafts))
-        name = f"{caller.tenant}/{caller.name}/{publisher}"
-        self.hub.publish(channel.entry.number, name, drafts, answer)
+        self.hub.publish(channel.entry.number, f"{caller.qualified}/{publisher}", drafts, answer)
 
     def publish(
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message]

@@ -24,7 +24,7 @@ from tamis.server.packets_server import PacketsServer
 from tamis.server.parts import Parts
 from tamis.server.stomp_server import StompServer
 from tamis.server.web.http import application
-from tamis.server.web.raw_socket import RawSocket
+from tamis.server.web.raw_socket import Http, RawSocket
 
 LOG = logging.getLogger("tamis.server")
 DEFAULT_PORT = 8216
@@ -159,7 +159,7 @@ def _config(settings: Settings, parts: Parts) -> uvicorn.Config:
     config = uvicorn.Config(
         application(parts),
         ws=RawSocket,
-        http="h11",
+        http=Http,
         lifespan="off",
         access_log=False,
         log_config=None,

@@ -56,7 +56,7 @@ class Visits:
         self._bounds: dict[str, str] = {}  # the mandatory selectors that are in force
 
     def start(self) -> None:
-        self._bounds = {p.name: p.selector for p in self.hub.registry.principals()}
+        self._bounds = {p.login: p.selector for p in self.hub.registry.principals()}
         self.hub.keep(self._look())
 
     # --- coming and going -------------------------------------------------------------
@@ -144,7 +144,7 @@ class Visits:
                 found[caller] = self.door.renewed(caller)
             except AccessError as error:
                 found[caller] = error
-        return found, {p.name: p.selector for p in self.hub.registry.principals()}
+        return found, {p.login: p.selector for p in self.hub.registry.principals()}
 
     # --- subscriptions ----------------------------------------------------------------
 

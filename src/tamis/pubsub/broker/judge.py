@@ -6,7 +6,7 @@ carries as attributes of their own: so an index leads to a subscription by its s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, pairwise
@@ -166,22 +166,30 @@ class Judge:
         return notice
 
     def restore(
-        self, filters: Sequence[tuple[int, str, str, str]], saved: Matcher | None = None
+        self, filters: Iterable[tuple[int, str, str, str]], saved: Matcher | None = None
     ) -> None:
-        """Exactly these; what `saved` holds under the same number and text is taken from it."""
-        wanted = {number: joined(*rest) for number, *rest in filters}
-        held: dict[Id, str] = {}
+        """Exactly these; what `saved` holds under the same number and text is taken from it.
+
+        There may be a million: they are looked at one by one.
+        """
+        old: dict[Id, str] = {}
         if saved is not None and self._agrees(saved):
-            self.matcher, held = saved, dict(saved.items())
-        for number in held.keys() - wanted.keys():
-            self.matcher.remove(number)
-        for number in [n for n, text in wanted.items() if held.get(n, text) != text]:
-            self.matcher.remove(number)
-            del held[number]
-        new = [(n, text) for n, text in wanted.items() if n not in held]
+            self.matcher, old = saved, dict(saved.items())
+        new, changed = [], []
+        self._by_subject = set()
+        for number, subjects, selector, bound in filters:
+            text = joined(subjects, selector, bound)
+            known = old.pop(number, None)
+            if known != text:
+                new.append((number, text))
+                if known is not None:
+                    changed.append(number)
+            if subjects != ">":
+                self._by_subject.add(number)
+        for gone in (*old, *changed):
+            self.matcher.remove(gone)
         self.matcher.add_many(new)
         self.changes += len(new)
-        self._by_subject = {number for number, subjects, _, _ in filters if subjects != ">"}
 
     def _agrees(self, saved: Matcher) -> bool:
         own = self.matcher

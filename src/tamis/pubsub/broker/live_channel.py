@@ -36,19 +36,23 @@ class LiveChannel:
         self.subscriptions: dict[str, Subscription] = {}
         self.owned = Owned()
         self.waiting: list[Record] = []
-        self._by_number: dict[int, Subscription] = {}
+        self._by_number: list[Subscription | None] = [None]
         self.seats = Seats()
         self._free: list[int] = []  # numbers that can be given again
-        self._count = 0
         self.published = self.matches = self.deliveries = 0
 
     def number_for(self) -> int:
         """A number for one more subscription, as small as can be: arrays are indexed by it."""
         if self._free:
             return self._free.pop()
-        self._count += 1
-        self.seats.know(self._count)
-        return self._count
+        number = len(self._by_number)
+        self._know(number)
+        return number
+
+    def _know(self, number: int) -> None:
+        """Subscriptions have numbers up to this one."""
+        self._by_number += [None] * (number + 1 - len(self._by_number))
+        self.seats.know(number)
 
     def put(self, subscription: Subscription) -> None:
         filter = subscription.filter
@@ -65,30 +69,30 @@ class LiveChannel:
         channel held before, and spares reading those again that are still the same."""
         many = [Subscription(one, one.number, durable=True, bound=bound, window=window)
                 for one, bound in stored]  # fmt: skip
-        self._count = max([self._count, *(s.number for s in many)])
         given = np.fromiter((s.number for s in many), np.int64, len(many))
-        self._free = np.setdiff1d(np.arange(1, self._count), given).tolist()
-        self.seats.know(self._count)
+        last = int(given.max(initial=0))
+        self._free = np.setdiff1d(np.arange(1, last), given).tolist()
+        self._know(last)
         for one in many:
             one.number = one.number or self.number_for()
+            self._by_number[one.number] = one
         self.judge.restore(
-            [(s.number, s.filter.subjects, s.filter.selector, s.bound) for s in many], saved
+            ((s.number, s.filter.subjects, s.filter.selector, s.bound) for s in many), saved
         )
-        self._by_number.update((s.number, s) for s in many)
         self.subscriptions.update((s.name, s) for s in many)
         for one in many:
             self.owned.add(one)
 
     def remove(self, subscription: Subscription) -> None:
         self.judge.remove(subscription.number)
-        del self._by_number[subscription.number]
+        self._by_number[subscription.number] = None
         self._free.append(subscription.number)
         del self.subscriptions[subscription.name]
         self.owned.remove(subscription)
 
     def numbered(self, numbers: Iterable[Id], principal: str) -> list[Subscription]:
         """Up to 50 durable subscriptions of the principal among those with these numbers."""
-        found = (self._by_number.get(int(n)) for n in numbers)
+        found = (self._by_number[int(n)] for n in numbers)
         own = (s for s in found if s is not None and s.durable and s.principal == principal)
         return list(islice(own, Owned.KEPT))
 
@@ -103,7 +107,7 @@ class LiveChannel:
         """
         records, self.waiting = self.waiting, []
         self.matched = records[-1].sequence
-        if not self._by_number:
+        if not self.subscriptions:
             return None
         offsets, numbers = self.judge.judge(records)
         self.matches += len(numbers)
@@ -123,6 +127,7 @@ class LiveChannel:
         rows = (np.searchsorted(offsets, pairs, side="right") - 1).tolist()
         for row, number in zip(rows, numbers[pairs].tolist(), strict=True):
             subscription = self._by_number[number]
+            assert subscription is not None
             subscription.matched += 1
             if subscription.live and deliver(subscription, records[row], touched):
                 self.deliveries += 1

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tamis.pubsub.broker.session import Session
     from tamis.pubsub.broker.shapes import Shape
 
+NOWHERE: dict[str, str | int] = {}  # one for all subscriptions that sessions fetch
+
 
 class Subscription:
     """Who wants what, and how far it got.
@@ -37,7 +39,8 @@ class Subscription:
         self.channel, self.name = stored.channel, stored.name
         self.principal = sys.intern(stored.principal)
         self.versions, self.cursor, self.paused = stored.versions, stored.cursor, stored.paused
-        self.delivery, self.summary, self.begun = stored.delivery, stored.summary, stored.begun
+        self.delivery = stored.delivery or NOWHERE
+        self.summary, self.begun = stored.summary, stored.begun
         self.recap = Recap(stored.begun) if stored.summary else NONE
         self.short = False  # it asked for the shortest sequence, and has not got it yet
         self.catching = False  # that sequence is being made

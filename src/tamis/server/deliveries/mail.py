@@ -86,7 +86,8 @@ class Mail(Delivery):
     def send(self, made: list[Arrived]) -> Problem | None:
         to, records = str(self.target["email"]), [one.record for one in made]
         try:
-            mail = written(self.server.sender, to, self.channel, self.subscription.name, records)
+            mail = written(self.server.sender, to, self.channel, self.subscription.name, records,
+                           str(self.target.get("space", "")))  # fmt: skip
             self.server.hand_over(mail)
         except smtplib.SMTPDataError as error:
             return _refused(error.smtp_code, error.smtp_error)
@@ -104,15 +105,15 @@ def _refused(code: int, told: bytes | str) -> Problem:
 
 
 def written(
-    sender: str, to: str, channel: str, subscription: str, records: list[Record]
+    sender: str, to: str, channel: str, subscription: str, records: list[Record], space: str = ""
 ) -> EmailMessage:
-    """The mail of some messages. The same messages have the same Message-ID: mail that was sent
-    once more after a crash can be told."""
+    """The mail of some messages of a channel, or of a space that is derived from it. The same
+    messages have the same Message-ID: mail that was sent once more after a crash can be told."""
     first, last = records[0].sequence, records[-1].sequence
     mail = EmailMessage(policy=SMTP)
     mail["From"], mail["To"] = sender, to
     count = f"{len(records)} messages" if len(records) > 1 else "a message"
-    mail["Subject"] = f"{channel}: {count} for {subscription}"
+    mail["Subject"] = f"{space or channel}: {count} for {subscription}"
     mail["Date"] = format_datetime(datetime.datetime.now(datetime.UTC))
     host = sender.rpartition("@")[2]
     mail["Message-ID"] = f"<{channel}.{subscription}.{first}-{last}@{host}>"

@@ -28,8 +28,9 @@ from tamis.errors import (
 from tamis.server.access import Caller
 from tamis.server.frames import encode
 from tamis.server.parts import Parts
+from tamis.server.web.frame_reader import PROTOCOL
 from tamis.server.web.json_socket import Connection, told
-from tamis.server.web.raw_socket import NAME
+from tamis.server.web.raw_socket import NAME, RawSocket
 
 MAX_REQUEST = 32 << 20  # bytes of one request
 PATIENCE = 30.0  # seconds for a request's body to arrive
@@ -130,10 +131,14 @@ def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
             return
         await socket.accept()
         arrow = "format=arrow" in socket.scope["query_string"].decode("latin-1").split("&")
-        connection = Connection(parts, caller, socket.scope["extensions"][NAME], arrow)
+        # Nothing can come in between: the answer to the handshake was sent in this very step.
+        raw: RawSocket = socket.scope["extensions"][NAME]
+        connection = Connection(parts, caller, raw, arrow)
         try:
             while (await socket.receive())["type"] != "websocket.disconnect":
-                pass  # messages go to the connection
+                # Messages go to the connection. One that comes here was sent before the answer,
+                # which no client may do (RFC 6455, 4.1); to drop it silently would be a loss.
+                raw.end(PROTOCOL)
         finally:
             connection.close()
 

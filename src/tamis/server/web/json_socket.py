@@ -319,4 +319,6 @@ def told(error: TamisError) -> dict[str, Any]:
     """An error as JSON tells it."""
     if isinstance(error, SelectorError):
         return {"error": error.what, "at": error.at, "hint": error.hint, "text": str(error)}
+    if isinstance(error, MessageError) and error.message:
+        return {"error": str(error), "message": error.message}
     return {"error": str(error)}

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Close, Frame, Opcode
 
@@ -24,6 +26,16 @@ from tamis.server.web.frame_reader import (
 )
 
 NAME = "tamis.socket"  # under which a connection's scope holds it
+
+
+class Http(H11Protocol):
+    """uvicorn forgets what came together with the request for a WebSocket."""
+
+    def handle_websocket_upgrade(self, event: h11.Request) -> None:
+        super().handle_websocket_upgrade(event)
+        early, _ = self.conn.trailing_data
+        if early:
+            self.transport.get_protocol().data_received(early)  # type: ignore[attr-defined]
 
 
 class RawSocket(WebSocketsSansIOProtocol):

@@ -7,13 +7,15 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tamis.errors import TamisError
 from tamis.server.access import Caller
 from tamis.server.channels import Open
-from tamis.server.frames import line
+from tamis.server.frames import encode, line
 from tamis.server.parts import Parts
 from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish, moment
-from tamis.server.web.http import whole_number
+from tamis.server.web.http import status_of, whole_number
+from tamis.server.web.json_socket import told
 
 _MOST = 10**17
 
@@ -42,9 +44,12 @@ async def replay(parts: Parts, caller: Caller, request: Request) -> Response:
 async def _replayed(
     parts: Parts, caller: Caller, channel: Open, wish: Wish, first: int, end: int, limit: int
 ) -> AsyncIterator[bytes]:
-    with parts.visits.during(caller) as visit:
-        async for hits in replayed(parts, visit, channel, wish, first, end):
-            yield b"".join(map(line, hits[:limit]))
-            limit -= len(hits)
-            if limit <= 0:
-                return
+    try:
+        with parts.visits.during(caller) as visit:
+            async for hits in replayed(parts, visit, channel, wish, first, end):
+                yield b"".join(map(line, hits[:limit]))
+                limit -= len(hits)
+                if limit <= 0:
+                    return
+    except TamisError as error:  # it began well: the status is told, so the last line says why
+        yield encode({**told(error), "status": status_of(error)}) + b"\n"

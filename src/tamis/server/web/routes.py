@@ -249,30 +249,33 @@ async def end_space_subscription(parts: Parts, caller: Caller, request: Request)
 def _managed(parts: Parts, caller: Caller, name: str) -> Principal:
     """A principal of the caller's tenant; only managers of all may ask."""
     caller.require("manage", "*")
-    found = next((p for p in parts.hub.registry.principals() if p.name == name), None)
-    if found is None or (caller.rights is not None and found.tenant != caller.tenant):
+    found = _known(parts, caller.tenant, name)
+    if found is None:
         raise RegistryError(f"there is no principal {name}")
     return found
+
+
+def _known(parts: Parts, tenant: str, name: str) -> Principal | None:
+    everybody = parts.hub.registry.principals()
+    return next((p for p in everybody if (p.tenant, p.name) == (tenant, name)), None)
 
 
 async def put_principal(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("manage", "*")
     name, told = request.path_params["p"], await form(request, PrincipalForm)
-    known = next((p for p in parts.hub.registry.principals() if p.name == name), None)
-    if known is not None and caller.rights is not None and known.tenant != caller.tenant:
-        raise RegistryError(f"{name} is the name of a principal already")
+    tenant = told.tenant or caller.tenant
+    if caller.rights is not None and tenant != caller.tenant:
+        raise AccessError(f"{caller.name} has no right to another tenant")
+    known = _known(parts, tenant, name)
     if told.selector:
         for dialect in ("tamis", "jms"):
             parse(told.selector, dialect=dialect)
-    tenant = (known.tenant if known else told.tenant) or caller.tenant
-    if caller.rights is not None and tenant != caller.tenant:
-        raise AccessError(f"{caller.name} has no right to another tenant")
     password = hashed(told.password) if told.password else known.password if known else ""
     made = Principal(name, tenant, password, told.selector, told.rate, told.subscriptions)
     await parts.hub.in_registry(parts.hub.registry.put_principal, made)
     await parts.visits.renew()
-    await parts.audit(caller, "principal.put", name)
-    return json({"name": name, "tenant": tenant}, 200 if known else 201)
+    await parts.audit(caller, "principal.put", made.login)
+    return json({"name": name, "tenant": tenant, "login": made.login}, 200 if known else 201)
 
 
 async def principals(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -280,13 +283,13 @@ async def principals(parts: Parts, caller: Caller, request: Request) -> Response
     found = [p for p in parts.hub.registry.principals()
              if caller.rights is None or p.tenant == caller.tenant]  # fmt: skip
     return json({"principals": [
-        {"name": p.name, "tenant": p.tenant, "selector": p.selector, "rate": p.rate,
-         "rights": parts.hub.registry.rights(p.name)} for p in found
+        {"name": p.name, "tenant": p.tenant, "login": p.login, "selector": p.selector,
+         "rate": p.rate, "rights": parts.hub.registry.rights(p.login)} for p in found
     ]})  # fmt: skip
 
 
 async def end_principal(parts: Parts, caller: Caller, request: Request) -> Response:
-    name = _managed(parts, caller, request.path_params["p"]).name
+    name = _managed(parts, caller, request.path_params["p"]).login
     await parts.hub.in_registry(parts.hub.registry.remove_principal, name)
     gone = AccessError(f"principal {name} has ended", known=False)
     for live in parts.hub.broker.channels.values():
@@ -299,7 +302,7 @@ async def end_principal(parts: Parts, caller: Caller, request: Request) -> Respo
 
 
 async def put_right(parts: Parts, caller: Caller, request: Request) -> Response:
-    name = _managed(parts, caller, request.path_params["p"]).name
+    name = _managed(parts, caller, request.path_params["p"]).login
     told = await form(request, RightForm)
     change = parts.hub.registry.put_right if request.method == "POST" else (
         parts.hub.registry.remove_right
@@ -312,7 +315,7 @@ async def put_right(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def make_token(parts: Parts, caller: Caller, request: Request) -> Response:
-    name = _managed(parts, caller, request.path_params["p"]).name
+    name = _managed(parts, caller, request.path_params["p"]).login
     told = await form(request, TokenForm)
     registry = parts.hub.registry
     secret = await parts.hub.in_registry(
@@ -324,7 +327,7 @@ async def make_token(parts: Parts, caller: Caller, request: Request) -> Response
 
 async def tokens(parts: Parts, caller: Caller, request: Request) -> Response:
     """Never the secrets themselves: only their hashes are kept."""
-    name = _managed(parts, caller, request.path_params["p"]).name
+    name = _managed(parts, caller, request.path_params["p"]).login
     found = parts.hub.registry.tokens(name)
     return json({"tokens": [
         {"id": t.digest[:_TOKEN_ID], "label": t.label, "verbs": t.verbs, "expires": t.expires}
@@ -333,7 +336,7 @@ async def tokens(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def end_token(parts: Parts, caller: Caller, request: Request) -> Response:
-    name = _managed(parts, caller, request.path_params["p"]).name
+    name = _managed(parts, caller, request.path_params["p"]).login
     wanted = request.path_params["t"]
     known = [t for t in parts.hub.registry.tokens(name) if t.digest[:_TOKEN_ID] == wanted]
     if not known:
