@@ -7,6 +7,7 @@ import logging
 import socket
 import weakref
 
+import argon2
 import pytest
 import websockets.sync.client as ws
 from websockets.exceptions import InvalidStatus
@@ -117,6 +118,22 @@ def test_a_tenant_cannot_learn_of_anothers_channel(http, tokens):
     assert http.delete("/api/channels/secret", headers=headers).status_code == 204
     assert http.get("/api/channels/secret", headers=bearer(tokens["boss"])).status_code == 200
     assert "boss" not in http.get("/api/principals", headers=headers).text
+
+
+def test_who_is_unknown_costs_as_much_as_a_wrong_password(server, monkeypatch):
+    """Else the time of an answer would tell which logins there are."""
+    original, asked = argon2.PasswordHasher.verify, []
+
+    def verify(self, secret, password):
+        asked.append(secret.partition("p=")[0])  # what decides how long it takes
+        return original(self, secret, password)
+
+    monkeypatch.setattr(argon2.PasswordHasher, "verify", verify)
+    for login in ("acme/boss", "acme/alice", "acme/carol", "none/boss", "boss"):
+        with pytest.raises(AccessError):
+            server.parts.door.by_password(login, "wrong")
+    assert len(asked) == 5
+    assert len(set(asked)) == 1
 
 
 def test_a_tenant_cannot_learn_of_anothers_principals(http, tokens):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import hashlib
 import secrets
 import time
@@ -151,23 +152,25 @@ class Door:
 
     def by_password(self, login: str, password: str) -> Caller:
         seen, principal = self.renewals, self._principal(login)
-        if principal is None or not principal.password or not self._right(principal, password):
+        secret = principal.password if principal is not None else ""
+        right = self._right(secret or _nobodys(), password)  # who is unknown must not cost less
+        if principal is None or not secret or not right:
             raise _nobody()
         return self._caller(principal, VERBS, seen, principal.password)
 
     def _principal(self, login: str) -> Principal | None:
         return next((p for p in self.registry.principals() if p.login == login), None)
 
-    def _right(self, principal: Principal, password: str) -> bool:
+    def _right(self, secret: str, password: str) -> bool:
         """Verifying takes tens of milliseconds on purpose, so a right password is remembered."""
         from argon2 import PasswordHasher
         from argon2.exceptions import Argon2Error, InvalidHashError
 
-        known = hashlib.sha256(f"{principal.password}\0{password}".encode()).digest()
+        known = hashlib.sha256(f"{secret}\0{password}".encode()).digest()
         if self._verified.get(known, 0) > time.monotonic():
             return True
         try:
-            PasswordHasher().verify(principal.password, password)
+            PasswordHasher().verify(secret, password)
         except (Argon2Error, InvalidHashError):
             return False
         if len(self._verified) > 1000:
@@ -210,6 +213,12 @@ def hashed(password: str) -> str:
     from argon2 import PasswordHasher
 
     return PasswordHasher().hash(password)
+
+
+@functools.cache
+def _nobodys() -> str:
+    """The hash of a password that nobody has."""
+    return hashed(secrets.token_urlsafe(32))
 
 
 def new_token(
