@@ -5,16 +5,30 @@ from __future__ import annotations
 from bisect import bisect_right
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import Matcher
 from tamis.engine.index.ranks import rank, ranks_of
+from tamis.engine.index.term_index import double_keys
 
 LEAST, MOST = -(2**63), 2**63 - 1
 keys = (
     st.integers(LEAST, MOST) | st.integers(-3, 3) | st.sampled_from((LEAST, MOST, 2**52, -(2**52)))
 )
+
+
+@pytest.mark.parametrize("far", [[0], [LEAST, MOST], [0] * 9, [*range(LEAST, LEAST + 20)]])
+def test_ranks_among_many_with_some_far_away(far: list[int]) -> None:
+    """Constants of one scale, and a few of another at either end."""
+    rng = np.random.default_rng(5)
+    prices = double_keys(np.round(rng.uniform(0, 1000, 5000), 2))
+    constants = np.sort(np.concatenate([prices, np.array(far, np.int64)]))
+    asked = np.concatenate([constants, constants[constants < MOST] + 1, [LEAST, MOST, 0, -1]])
+    out = np.empty(len(asked), np.int64)
+    rank(ranks_of(constants), asked, out)
+    assert np.array_equal(out, np.searchsorted(constants, asked, side="right"))
 
 
 @given(st.lists(keys, max_size=40), st.lists(keys, min_size=1, max_size=40))

@@ -171,6 +171,27 @@ def test_constants_of_every_kind(path: Path):
     assert hits > 100
 
 
+def test_lists_share_their_constants(path: Path):
+    """In memory, in a file and when loaded, a list of texts is the numbers of these texts."""
+    texts = [f"a text of some length {i}" for i in range(50)]
+    matcher = Matcher()
+    for i in range(40):
+        chosen = ", ".join(map(repr, texts[i : i + 10]))
+        matcher.add(i, f"x IN ({chosen}) OR y IN ({i}.5, {i + 1}.5, {i + 2})")
+    loaded = again(matcher, path)
+    for own in (matcher, loaded):
+        pool = own._contents.intake.vocabulary.pool
+        lists = [i for i, value in enumerate(pool.values) if isinstance(value, bytes)]
+        assert len(lists) == 80
+        known = {id(value) for value in pool.values}
+        assert all(id(item) in known for i in lists for item in pool.listed(i))
+        assert own.match({"x": texts[10], "y": 3.5}) == [*range(1, 11)]
+        before = len(pool.values)
+        own.add("same", "y IN (0.5, 1.5, 2) OR x IN (" + ", ".join(map(repr, texts[:10])) + ")")
+        assert own.match({"x": texts[9]}) == [*range(10), "same"]
+        assert len(pool.values) == before  # an equal list is the same list
+
+
 def test_settings_come_back(path: Path):
     zone = datetime.timezone(datetime.timedelta(hours=2))
     schema = Schema(

@@ -13,6 +13,7 @@ from engine.snapshots import MESSAGES, answers, small
 from tamis import Matcher, SnapshotError
 from tamis.engine.layout import BIT, BOUND, CUBE, TEST
 from tamis.engine.snapshot import file as container
+from tamis.engine.snapshot.codecs import LINK, STRING
 from tamis.engine.snapshot.saving import SEGMENT, arrays_of
 from tamis.schema import INT_MAX, INT_MIN
 
@@ -101,6 +102,8 @@ def test_wrong_contents_never_reach_a_kernel(begin: str, rounds: int, path: Path
         ("starts", 10**12),
         ("bounds", -1),
         ("item_starts", 10**12),
+        ("links", 10_000),
+        ("links", -1),
         ("family", 77),
         ("selector_bytes", 0xFF),
     ],
@@ -113,6 +116,38 @@ def test_numbers_out_of_bounds_are_refused(name: str, value: int, path: Path):
     for verify in (True, False):
         with pytest.raises(SnapshotError, match="no matcher has"):
             Matcher.load(path, verify=verify)
+
+
+@pytest.mark.parametrize("value", ["S1", ("S1", "S2"), 3.5])
+def test_a_list_holds_scalars_of_its_family_and_no_lists(value: object, path: Path):
+    """A link of an IN that leads to a scalar of its family is any other IN; all else is refused."""
+    matcher = small()
+    pool = matcher._contents.intake.vocabulary.pool
+    wanted = next(i for i in range(len(pool.values)) if value in (pool.values[i], _listed(pool, i)))
+    arrays = {n: np.concatenate(parts) for n, parts in arrays_of(matcher)}
+    assert len(arrays["links"]) == 2
+    arrays["links"] = np.array([wanted, arrays["links"][1]], np.int32)
+    container.write(path, [(n, [a]) for n, a in arrays.items()])
+    if value == "S1":
+        assert Matcher.load(path).match({"symbol": "S1"}) == ["ü", 7]
+        return
+    with pytest.raises(SnapshotError, match="no matcher has"):
+        Matcher.load(path)
+
+
+def _listed(pool, number: int) -> tuple | None:
+    return pool.listed(number) if isinstance(pool.values[number], bytes) else None
+
+
+def test_a_list_is_all_links_or_none(path: Path):
+    arrays = {n: np.concatenate(parts) for n, parts in arrays_of(small())}
+    at = np.flatnonzero(arrays["kind"] == LINK)[0]
+    arrays["kind"][at] = STRING
+    arrays["links"] = arrays["links"][1:]
+    arrays["item_offsets"] = np.append(arrays["item_offsets"], arrays["item_offsets"][-1])
+    container.write(path, [(n, [a]) for n, a in arrays.items()])
+    with pytest.raises(SnapshotError, match="no matcher has"):
+        Matcher.load(path)
 
 
 def change(name: str, at: tuple, value: int):

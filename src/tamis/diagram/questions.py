@@ -9,6 +9,7 @@ become programs: postfix words over questions, with the keys beside them.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from tamis.schema import Schema, Type
 from tamis.whole import GATE
 
 _DEFINED, _MEMBER, _NUMBER, _STRING = Kind.DEFINED, Kind.MEMBER, Family.NUMBER, Family.STRING
+_NUMBER_BYTES = array("i").itemsize
 AMONG = 10  # MEMBER of more than one constant: the key is the pool's number of the tuple
 
 
@@ -44,7 +46,8 @@ class Pool:
     """Numbered constants, those of each family in a dict of its own. Numbers are never given twice,
     so readers need no lock.
 
-    Compiling may number the constants of an IN, in whatever thread it happens.
+    A list of constants is a tuple; one whose constants are numbered too is kept as these numbers,
+    four bytes each. Compiling may number the constants of an IN, in whatever thread it happens.
     """
 
     values: list[Any] = field(default_factory=list)
@@ -54,9 +57,22 @@ class Pool:
         found = self.numbers[family].get(value)
         return self._give(family, value) if found is None else found
 
-    def same(self, family: int, value: Any) -> Any:
-        """The constant of the pool that equals `value`: many lists may hold one and the same."""
-        return self.values[self.number(family, value)]
+    def number_list(self, family: int, constants: Sequence[Any]) -> int:
+        """The number of a list of constants, all of them numbered."""
+        numbers = array("i", [self.number(family, c) for c in constants])
+        return self.number(family, numbers.tobytes())
+
+    def listed(self, number: int) -> tuple[Any, ...]:
+        """The constants of a list."""
+        held = self.values[number]
+        if isinstance(held, tuple):
+            return held
+        return tuple([self.values[i] for i in numbers_in(held)])
+
+    def size(self, number: int) -> int:
+        """How many constants a list has."""
+        held = self.values[number]
+        return len(held) if isinstance(held, tuple) else len(held) // _NUMBER_BYTES
 
     def _give(self, family: int, value: Any) -> int:
         with GATE:
@@ -66,6 +82,11 @@ class Pool:
                 self.values.append(value)  # first: an interrupt leaves a value that nobody uses
                 self.numbers[family][value] = found
             return found
+
+
+def numbers_in(held: bytes) -> list[int]:
+    """The numbers that stand for a list in a pool."""
+    return memoryview(held).cast("i").tolist()
 
 
 @dataclass(slots=True)
@@ -169,7 +190,8 @@ class Vocabulary:
             else:
                 kind = AMONG
                 if not self.terms.direct(term, atom.family):
-                    constant = tuple([self.pool.same(atom.family, c) for c in constant])
+                    asked = packed.question(term, atom.family, kind)
+                    return asked, self.pool.number_list(atom.family, constant)
         return packed.question(term, atom.family, kind), self.key(term, atom.family, kind, constant)
 
     def key(self, term: int, family: int, kind: int, constant: Any) -> int:
@@ -208,7 +230,7 @@ class Vocabulary:
         if kind <= Kind.TYPED:
             return Atom(self.terms.terms[term], Kind(kind), family)
         if kind == AMONG:
-            return Atom(self.terms.terms[term], _MEMBER, family, self.pool.values[key])
+            return Atom(self.terms.terms[term], _MEMBER, family, self.pool.listed(key))
         constant = self._constant(term, family, key)
         if kind == _MEMBER:
             constant = (constant,)
@@ -223,8 +245,10 @@ class Vocabulary:
 
     def members(self, family: int, term: int, key: int) -> list[int]:
         """The keys of the single constants of an AMONG."""
-        values: Sequence[Any] = self.pool.values[key]
-        return [self.key(term, family, int(Kind.MEMBER), value) for value in values]
+        held = self.pool.values[key]
+        if isinstance(held, bytes) and not self.terms.direct(term, family):
+            return numbers_in(held)
+        return [self.key(term, family, int(Kind.MEMBER), c) for c in self.pool.listed(key)]
 
 
 def required_terms(formula: Formula) -> set[Derived]:

@@ -108,7 +108,7 @@ def _with_points(
     more: set[tuple[int, int]] = set()
     for i in np.flatnonzero(packed.kind(asked) == AMONG):
         term, family = packed.term(int(asked[i])), packed.family(int(asked[i]))
-        if len(vocabulary.pool.values[keys[i]]) <= SPREAD:
+        if vocabulary.pool.size(keys[i]) <= SPREAD:
             point = packed.question(term, family, Kind.MEMBER)
             more.update((point, key) for key in vocabulary.members(family, term, int(keys[i])))
     if not more:

@@ -66,7 +66,7 @@ def atom_of(diagram: Numbered, variable: int) -> Atom:
     family = Family(packed.family(question))
     asked = diagram.vocabulary.terms.terms[term]
     if kind == AMONG:
-        return Atom(asked, Kind.MEMBER, family, diagram.vocabulary.pool.values[key])
+        return Atom(asked, Kind.MEMBER, family, diagram.vocabulary.pool.listed(key))
     if kind < Kind.BELOW:
         return Atom(asked, Kind(kind), family)
     constant = constant_of(diagram.vocabulary, term, family, key)

@@ -102,15 +102,24 @@ def normal(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
     kind = column_type(column.type)
     if kind is None:
         return column
+    if _is_plain(column.type):
+        return _NORMAL[kind](name, column, misfits)
     if isinstance(column, pa.ExtensionArray):
         return normal(name, column.storage, misfits)
     if pa.types.is_run_end_encoded(column.type):
         import pyarrow.compute as pc
 
         return normal(name, pc.run_end_decode(column), misfits)
-    if pa.types.is_dictionary(column.type):
-        return normal(name, column.dictionary_decode(), misfits)
-    return _NORMAL[kind](name, column, misfits)
+    return normal(name, column.dictionary_decode(), misfits)
+
+
+@functools.lru_cache(maxsize=512)
+def _is_plain(found: pa.DataType) -> bool:
+    """Whether values stand there as they are: no extension, no dictionary, no runs."""
+    import pyarrow as pa
+
+    wrapped = isinstance(found, pa.BaseExtensionType) or pa.types.is_dictionary(found)
+    return not wrapped and not pa.types.is_run_end_encoded(found)
 
 
 def fit(name: str, column: pa.Array, kind: Type, misfits: Misfits) -> pa.Array:
@@ -161,7 +170,8 @@ def _doubles(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
 
     if pa.types.is_decimal(column.type):
         return _decimals(name, column, misfits)
-    column = column.cast(pa.float64())
+    if not pa.types.is_float64(column.type):
+        column = column.cast(pa.float64())
     if not column.null_count and not np.isnan(column.to_numpy()).any():
         return column
     nan = pc.is_nan(column)

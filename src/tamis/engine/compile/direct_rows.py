@@ -76,9 +76,24 @@ class Rows(NamedTuple):
     least: I8
 
 
+class Ways(NamedTuple):
+    """Which values messages have, way by way (a field, or what some messages have of one).
+
+    Value v of way w leads to the rows from begin[base[w] + v] to the next. order[places[w]:
+    places[w + 1]] are the messages that have a value, by value; none: all, as they come.
+    """
+
+    begin: I4
+    base: I8
+    codes: I4  # way x message: its value, or -1
+    order: I4
+    places: I8
+
+
 class Plan(NamedTuple):
     rows: Rows
-    begins: dict[Field, I4]  # value -> its first row
+    begin: I4  # value -> its first row, the fields one behind the other
+    begins: dict[Field, tuple[int, int]]  # where a field begins there, and how many values it has
     shifts: dict[Field, int]  # where a field stands in the signature
     flags: dict[Flag, int]  # where a flag does
     access: Access  # to the other clusters
@@ -103,14 +118,14 @@ def _plan(segment: Segment, computed: frozenset[int]) -> Plan:
     direct = _single(access, fields, len(clusters.starts) - 1)
     direct &= np.diff(clusters.starts[:, ROOT]) == 0
     rows = _rows(segment, signs, direct, _implied(segment, fields))
-    begins, row = _by_value(fields, access, direct, rows.row)
+    begin, begins, row = _by_value(fields, access, direct, rows.row)
     others = ~direct[access.clusters]
     offsets = np.concatenate([[0], np.cumsum(others)])[access.offsets]
     rest = Access(offsets.astype(np.int64), access.clusters[others])
     listed = len(rest.clusters) > 0 or len(segment.everywhere) > 0
     large = rows.bound.nbytes + rows.mask.nbytes > _LARGE
     rows = rows._replace(row=row)
-    return Plan(rows, begins, shifts, flags, rest, bool(listed), large)
+    return Plan(rows, begin, begins, shifts, flags, rest, bool(listed), large)
 
 
 def _single(access: Access, fields: Fields, clusters: int) -> Marks:
@@ -423,18 +438,22 @@ def _least(cubes, chunked, row, least):
                 at += 1
 
 
-def _by_value(fields: Fields, access: Access, direct: Marks, row: I4) -> tuple[dict[Field, I4], I4]:
+def _by_value(
+    fields: Fields, access: Access, direct: Marks, row: I4
+) -> tuple[I4, dict[Field, tuple[int, int]], I4]:
     """The rows of direct clusters in the order of the values that lead to them."""
-    begins: dict[Field, I4] = {}
-    chosen, first = [np.empty(0, np.int32)], 0
+    begins: dict[Field, tuple[int, int]] = {}
+    chosen, firsts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    first, place = 0, 0
     wanted = direct & (row[:, COUNT] > 0)
     for field, points in fields.items():
         begin, clusters = arrays_from(_reached, points.offsets, points.events, access, wanted)
         if len(clusters):
-            begins[field] = begin + np.int32(first)
+            begins[field] = place, len(begin) - 1
+            firsts.append(begin + np.int32(first))
             chosen.append(clusters)
-            first += len(clusters)
-    return begins, row[np.concatenate(chosen)]
+            first, place = first + len(clusters), place + len(begin)
+    return np.concatenate(firsts), begins, row[np.concatenate(chosen)]
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,8 @@ from tamis.engine.encode.derive import derive
 from tamis.errors import InputError, MessageError
 from tamis.language.tree import Attribute as Name
 from tamis.logic import Derived, Lookups, Semantics
+from tamis.messages.columns import column_type, flatten, normal
+from tamis.messages.containers import fit_attribute, shape_of, with_values
 from tamis.schema import Attribute, Schema, Shape, Type
 
 if TYPE_CHECKING:
@@ -58,18 +60,18 @@ def from_table(
 
     A value that the schema (or 64 bits, or UTF-8) cannot hold is a MessageError naming its row.
     """
-    from tamis.messages.columns import flatten
-
+    asked = set(names)
     roots = {name.split(".")[0] for name in names} | set(names)
-    held = [n for n in table.schema.names if n in roots]
-    if len(set(held)) != len(held):
-        twice = next(n for n in held if held.count(n) > 1)
+    held = [(i, n) for i, n in enumerate(table.schema.names) if n in roots]
+    given = dict(_whole(table, held))
+    if len(given) != len(held):
+        found = [n for _, n in held]
+        twice = next(n for n in found if found.count(n) > 1)
         raise InputError(f"the table has two columns {twice!r}: rename one of them")
-    given = {n: _whole(table.column(n)) for n in held}
     misfits: dict[int, str] = {}
     columns: dict[str, AnyColumn] = {}
     for name, array in flatten(given, structs=True).items():
-        if name not in names:
+        if name not in asked:
             continue
         own = schema[name] if schema is not None and name in schema else None
         columns[name] = _column(name, array, own, misfits)
@@ -84,9 +86,6 @@ def _column(
     name: str, array: pa.Array, own: Attribute | None, misfits: dict[int, str]
 ) -> AnyColumn:
     """One column, as the schema wants it if that names it."""
-    from tamis.messages.columns import column_type, normal
-    from tamis.messages.containers import fit_attribute, shape_of, with_values
-
     shape = own.shape if own is not None else shape_of(array.type)
     if own is not None:
         array = fit_attribute(name, array, own, misfits)
@@ -99,12 +98,15 @@ def _column(
     return from_arrow(array, column_type(array.type) if own is None else own.type)
 
 
-def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def _whole(
+    table: pa.Table | pa.RecordBatch, held: list[tuple[int, str]]
+) -> Iterator[tuple[str, pa.Array]]:
+    """These columns in one piece. Those of a batch are at hand; a table makes each a list first."""
     import pyarrow as pa
 
-    if not isinstance(column, pa.ChunkedArray):
-        return column
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    pieces = table.to_batches() if isinstance(table, pa.Table) else [table]
+    for i, name in held:
+        yield name, pieces[0].column(i) if len(pieces) == 1 else table.column(i).combine_chunks()
 
 
 def _complete(

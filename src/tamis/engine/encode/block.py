@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram.bdd import HIGHEST
-from tamis.engine.compile.direct_rows import Plan
+from tamis.engine.compile.direct_rows import Plan, Ways
 from tamis.engine.encode.columns import AnyColumn, Column, Lists, Mixed, Texts, from_values
 from tamis.engine.encode.events import (
     by_value,
@@ -74,7 +74,7 @@ class Feature:
     field: tuple[int, int] | None = None  # whose values the codes are
 
 
-Way = tuple[I4, I4, I4]  # first row of each value; values of the messages; order of messages
+_NO_WAYS = Ways(_NO_EVENTS, _NO_OFFSETS[:0], _NO_CODES, _NO_EVENTS, _NO_OFFSETS)
 
 
 class Encoded(NamedTuple):
@@ -83,7 +83,7 @@ class Encoded(NamedTuple):
 
     block: Block
     plan: Plan | None = None
-    ways: tuple[Way, ...] = ()
+    ways: Ways = _NO_WAYS
     signature: I8 = _NO_SIGNATURE
 
 
@@ -105,16 +105,25 @@ def encode_directly(
     signature = np.zeros(length if plan.shifts or plan.flags else 0, np.int64)
     for (column, bit), place in plan.flags.items():
         sign_flags(flags[column], np.uint8(bit), place, signature)
-    ways = []
     for feature in features:
         if feature.field in plan.shifts:
             sign_values(feature.code, plan.shifts[feature.field], signature)
-        if feature.field in plan.begins:
-            begin = plan.begins[feature.field]
-            sort = plan.large and length >= len(begin)
-            order = arrays_from(by_value, feature.code, len(begin) - 1) if sort else _NO_EVENTS
-            ways.append((begin, feature.code, order))
-    return Encoded(block, plan, tuple(ways), signature)
+    return Encoded(block, plan, _ways(plan, features, length), signature)
+
+
+def _ways(plan: Plan, features: list[Feature], length: int) -> Ways:
+    """The features whose values lead to rows."""
+    chosen = [(f.code, *plan.begins[f.field]) for f in features if f.field in plan.begins]
+    if not chosen:
+        return _NO_WAYS
+    order, places = [_NO_EVENTS], np.zeros(len(chosen) + 1, np.int64)
+    for i, (code, _, values) in enumerate(chosen):
+        if plan.large and length > values:
+            order.append(arrays_from(by_value, code, values))
+            places[i + 1] = len(order[-1])
+    codes = np.stack([code for code, _, _ in chosen])
+    base = np.array([first for _, first, _ in chosen], np.int64)
+    return Ways(plan.begin, base, codes, np.concatenate(order), np.cumsum(places))
 
 
 def encode(
@@ -291,17 +300,21 @@ def _encode(
     features: list[Feature],
 ) -> None:
     rows = slice(None) if where is None else where
-    kind = column.type
+    kind, valid = column.type, column.valid
     family = Family.ANY if kind is None else family_of(kind)
     bits = 1 if kind is None else 1 | 2 << family
-    every = bool(column.valid.all())
-    flags[rows] |= np.uint8(bits) if every else np.where(column.valid, np.uint8(bits), np.uint8(0))
+    every = column.whole()
+    own_flags = np.uint8(bits) if every else np.where(valid, np.uint8(bits), np.uint8(0))
+    if where is None:
+        flags[:] = own_flags
+    else:
+        flags[where] |= own_flags
     if kind is None:
         return
     if family in term.below:
         place, constants = term.below[family]
         own = _keys(term, column, constants)
-        keys[place, rows] = own if every else np.where(column.valid, own, HIGHEST)
+        keys[place, rows] = own if every else np.where(valid, own, HIGHEST)
     for feature in _fired(index, term, column):
         features.append(_spread(feature, where, keys.shape[1]))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,10 @@ class Column:
 
     def __len__(self) -> int:
         return len(self.valid)
+
+    def whole(self) -> bool:
+        """Whether all values are defined."""
+        return self.valid is all_valid(len(self.valid)) or bool(self.valid.all())
 
 
 class Texts(Column):
@@ -125,6 +130,12 @@ class Mixed:
 AnyColumn = Column | Mixed
 
 
+@lru_cache(maxsize=4)
+def all_valid(length: int) -> Mask:
+    """Marks of values that are all defined. Columns share them: nobody writes to them."""
+    return np.ones(length, bool)
+
+
 def undefined(length: int) -> Column:
     return Column(None, np.zeros(length, bool), np.zeros(length, np.int64))
 
@@ -138,11 +149,11 @@ def constant(value: Any, kind: Type, length: int) -> Column:
 
 
 def from_arrow(array: pa.Array, kind: Type | None) -> Column:
-    """A column of Tamis's own Arrow types (see messages.columns) as numpy arrays."""
+    """A column of Tamis's own Arrow types (see messages.columns: NaN is null) as numpy arrays."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    valid = np.ones(len(array), bool)
+    valid = all_valid(len(array))
     if array.null_count:
         valid = pc.is_valid(array).to_numpy(zero_copy_only=False)
     if kind is None:
@@ -158,11 +169,6 @@ def from_arrow(array: pa.Array, kind: Type | None) -> Column:
         data = data.astype("datetime64[us]").view(np.int64)
     elif kind is not Type.DOUBLE:
         data = data.astype(np.int64, copy=False)
-    else:
-        nan = np.isnan(data)
-        if nan.any():
-            valid = valid & ~nan
-            data = np.where(nan, 0.0, data)
     return Column(kind, valid, data)
 
 

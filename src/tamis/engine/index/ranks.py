@@ -1,4 +1,4 @@
-"""Where numbers stand among sorted constants: buckets first, then a short binary search.
+"""Where numbers stand among sorted constants: buckets first, then eight constants at once.
 
 Numbers are 64-bit keys that order as they do (integers, or the bits of doubles), and a bucket is
 named by the highest bits of a key. So constants of any scale spread well.
@@ -13,14 +13,20 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.engine.layout import I4, I8
+from tamis.engine.simd import at_most8, lowest
 from tamis.kernel import kernel
 
-_BUCKETS = 4  # for each constant
+_BUCKETS = 2  # for each constant
+_FAR = 256  # one constant of so many, at either end, may share a bucket with all beyond it
+_SPARE = 8  # bounds behind the last: eight are read at a time
+_HIGHEST = np.iinfo(np.int64).max
 
 
 class Ranks(NamedTuple):
-    """Constants, ascending; those of bucket b are bound[start[b]:start[b + 1]]. The bucket of a
-    key is (key >> shift) - first."""
+    """Constants, ascending, and a few more; those of bucket b are bound[start[b]:start[b + 1]].
+
+    The bucket of a key is (key >> shift) - first, or the nearest that there is.
+    """
 
     bound: I8
     start: I4
@@ -29,36 +35,39 @@ class Ranks(NamedTuple):
 
 
 def ranks_of(bound: I8) -> Ranks:
-    """A table of ascending constants."""
-    if not len(bound):
-        return Ranks(bound, np.zeros(2, np.int32), 0, 63)
-    low, high, shift = int(bound[0]), int(bound[-1]), 0
-    while (high >> shift) - (low >> shift) > _BUCKETS * len(bound):
+    """A table of ascending constants.
+
+    Buckets span all but the farthest: a single zero among prices would take nearly all of them, as
+    there are a thousand powers of two between.
+    """
+    count, shift = len(bound), 0
+    padded = np.append(bound, np.full(_SPARE, _HIGHEST))
+    if not count:
+        return Ranks(padded, np.zeros(2, np.int32), 0, 63)
+    far = count // _FAR
+    low, high = int(bound[far]), int(bound[-1 - far])
+    while (high >> shift) - (low >> shift) > _BUCKETS * count:
         shift += 1
-    buckets = (high >> shift) - (low >> shift) + 1
-    ends = (bound >> np.int64(shift)) - np.int64(low >> shift)
-    start = np.searchsorted(ends, np.arange(buckets + 1)).astype(np.int32)
-    return Ranks(bound, start, low >> shift, shift)
+    first, last = low >> shift, high >> shift
+    bucket = np.clip(bound >> np.int64(shift), first, last) - first
+    start = np.searchsorted(bucket, np.arange(last - first + 2)).astype(np.int32)
+    return Ranks(padded, start, first, shift)
 
 
 @kernel
 def rank(ranks, key, out):
     """out[m]: how many of the constants are not above key[m]."""
     bound, start, first, shift = ranks
-    last = first + start.size - 2  # keys may be so far apart that their difference is no number
+    size, last = bound.size - _SPARE, first + start.size - 2
     for m in range(key.size):
-        at = key[m] >> shift
-        if at < first:
-            out[m] = 0
-            continue
-        if at > last:
-            out[m] = bound.size
-            continue
-        low, high = np.int64(start[at - first]), np.int64(start[at - first + 1])
-        while low < high:
+        at = min(max(key[m] >> shift, first), last) - first
+        low, high = np.int64(start[at]), np.int64(start[at + 1])
+        while high - low > 8:
             middle = (low + high) >> 1
             if bound[middle] <= key[m]:
                 low = middle + 1
             else:
                 high = middle
-        out[m] = low
+        # What is behind the bucket is above the key, but for spare bounds.
+        not_above = at_most8(bound, low, key[m])
+        out[m] = min(low + lowest(np.uint64(not_above ^ 511)), size)

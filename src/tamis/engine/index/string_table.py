@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tamis.engine.layout import I8, U1, U8
 from tamis.engine.simd import entry_of, mixed, word_at
 from tamis.kernel import kernel
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
-_FEW = 512  # words: their table may be sparse and still stays in the nearest cache
+_FEW = 512  # words: their slots may be sparse and still stay in the nearest cache
 _AT_ONCE = 512
 _LONG = np.uint64(1 << 63)
 
@@ -26,14 +27,22 @@ class Strings(NamedTuple):
     offsets: I8
 
 
+class Entries(NamedTuple):
+    """Words by open addressing: a slot is 0, or the place of a word in `words`; half of the slots
+    or more are empty. words[0] is none, so word i has place i + 1."""
+
+    slots: npt.NDArray[np.uint32]
+    words: U8
+
+
 class Table(NamedTuple):
-    """Open addressing: rows (tag, number of a string plus one); the table is half empty.
+    """Strings by their tags.
 
     The tag of fewer than eight bytes is these and their number: it says it all. That of more is a
     hash, with its highest bit set.
     """
 
-    entries: U8
+    entries: Entries
     strings: Strings
 
 
@@ -48,12 +57,13 @@ def table_of(texts: Iterable[str]) -> Table:
     return Table(entries_of(tags), strings)
 
 
-def entries_of(words: U8) -> U8:
+def entries_of(words: U8) -> Entries:
     """A table of words alone, numbered in their order."""
     spare = 8 if len(words) <= _FEW else 2  # a short search is guessed right by the processor
-    entries = np.zeros((1 << max(4, (spare * len(words)).bit_length()), 2), np.uint64)
-    _enter(words, entries)
-    return entries
+    slots = np.zeros(1 << max(4, (spare * len(words)).bit_length()), np.uint32)
+    placed = np.concatenate([np.zeros(1, np.uint64), words])
+    _enter(placed, slots)
+    return Entries(slots, placed)
 
 
 @kernel(inline=True)
@@ -103,13 +113,13 @@ def _tags(data, offsets, tags):
 
 
 @kernel
-def _enter(words, entries):
-    size = entries.shape[0]
-    for i in range(words.size):
+def _enter(words, slots):
+    size = slots.size
+    for i in range(1, words.size):
         at = entry_of(words[i], size)
-        while entries[at, 1] != 0:
+        while slots[at] != 0:
             at = (at + 1) & (size - 1)
-        entries[at, 0], entries[at, 1] = words[i], i + 1
+        slots[at] = i
 
 
 @kernel
@@ -118,25 +128,34 @@ def find(data, offsets, valid, table, out):
 
     Tags first, some hundreds at a time: two short loops are faster than one long one.
     """
-    entries, known, starts = table.entries, table.strings.data, table.strings.offsets
-    size = entries.shape[0]
+    (slots, words), (known, starts) = table
     tags = np.empty(_AT_ONCE, np.uint64)
     for first in range(0, out.size, _AT_ONCE):
         last = min(first + _AT_ONCE, out.size)
         for m in range(first, last):
             tags[m - first] = _tag(data, np.int64(offsets[m]), np.int64(offsets[m + 1]))
         for m in range(first, last):
-            tag, out[m] = tags[m - first], -1
-            at = entry_of(tag, size)
-            while valid[m]:
-                i = np.int64(entries[at, 1]) - 1
-                if i < 0 or (
-                    entries[at, 0] == tag
-                    and (tag < _LONG or _equal(data, offsets, m, known, starts, i))
-                ):
-                    out[m] = i
-                    break
-                at = (at + 1) & (size - 1)
+            tag = tags[m - first]
+            at = _reached(slots, words, tag, entry_of(tag, slots.size))
+            i = np.int64(slots[at]) - 1
+            while tag >= _LONG and i >= 0 and not _equal(data, offsets, m, known, starts, i):
+                at = _reached(slots, words, tag, (at + 1) & (slots.size - 1))
+                i = np.int64(slots[at]) - 1
+            out[m] = i if valid[m] else -1
+
+
+@kernel(inline=True)
+def _reached(slots, words, word, at):
+    """The first slot from `at` on that is empty or has the word.
+
+    The smaller of two numbers is 0 where either is: asked in this way it is one branch, nearly
+    always taken. Two would be guessed wrong for every other string that is not in the table.
+    """
+    i = np.uint64(slots[at])
+    while min(i, words[i] ^ word) != 0:
+        at = (at + 1) & (slots.size - 1)
+        i = np.uint64(slots[at])
+    return at
 
 
 @kernel(inline=True)
@@ -149,13 +168,7 @@ def _equal(data, offsets, m, known, starts, i):
 @kernel
 def find_words(entries, wanted, valid, out):
     """out[m]: the number of the word that wanted[m] is, -1 where it is none."""
-    size = entries.shape[0]
+    slots, words = entries
     for m in range(out.size):
-        out[m] = -1
-        at = entry_of(wanted[m], size)
-        while valid[m]:
-            i = np.int64(entries[at, 1]) - 1
-            if entries[at, 0] == wanted[m] or i < 0:
-                out[m] = i
-                break
-            at = (at + 1) & (size - 1)
+        at = _reached(slots, words, wanted[m], entry_of(wanted[m], slots.size))
+        out[m] = np.int64(slots[at]) - 1 if valid[m] else -1

@@ -19,10 +19,10 @@ from tamis.diagram.bdd import HIGHEST
 from tamis.diagram.questions import AMONG, Vocabulary
 from tamis.diagram.variables import Atoms
 from tamis.engine.index.ranks import Ranks, ranks_of
-from tamis.engine.index.string_table import Table, entries_of, table_of
+from tamis.engine.index.string_table import Entries, Table, entries_of, table_of
 from tamis.engine.index.text_index import Row, TextIndex
 from tamis.engine.intake.templates import Template
-from tamis.engine.layout import I4, I8, U8
+from tamis.engine.layout import I4, I8
 from tamis.logic import Derived, Family, Kind
 from tamis.logic.numbers import double_at_least
 from tamis.schema import INT_MAX, INT_MIN, Type
@@ -44,8 +44,8 @@ class Points:
     offsets: I8
     events: I4
     known: Table | None = field(default=None, repr=False, compare=False)
-    known_keys: U8 | None = field(default=None, repr=False, compare=False)
-    exact: dict[Type, tuple[U8, I4]] = field(default_factory=dict, repr=False, compare=False)
+    known_keys: Entries | None = field(default=None, repr=False, compare=False)
+    exact: dict[Type, tuple[Entries, I4]] = field(default_factory=dict, repr=False, compare=False)
 
     def table(self) -> Table:
         """The strings for kernels; made when they are first asked for."""
@@ -53,13 +53,13 @@ class Points:
             self.known = table_of(self.numbers)
         return self.known
 
-    def key_table(self) -> U8:
+    def key_table(self) -> Entries:
         """The same of keys."""
         if self.known_keys is None:
             self.known_keys = entries_of(self.keys.astype(np.uint64))
         return self.known_keys
 
-    def exact_table(self, kind: Type) -> tuple[U8, I4]:
+    def exact_table(self, kind: Type) -> tuple[Entries, I4]:
         """A table of the numbers that a column of `kind` can hold, and which point each is."""
         found = self.exact.get(kind)
         if found is None:

@@ -242,14 +242,14 @@ class Intake:
             return self._work_out(pieces, i)
         if known is not None and not known.among:
             return known.said(tuple([pool.number(_STRING, text_of(item)) for item in items]))
-        whole = tuple([pool.same(_STRING, text) for text in sorted(texts)])
         if known is not None:
-            return known.said((pool.number(_STRING, whole),))
+            return known.said((pool.number_list(_STRING, sorted(texts)),))
         meaning = self._work_out(pieces, i)
         each = tuple([pool.number(_STRING, text_of(item)) for item in items])
         if len(self._lists) >= _KEPT:
             self._lists.clear()
-        self._lists[head] = list_recipe(meaning, each, pool.number(_STRING, whole))
+        whole = pool.number_list(_STRING, sorted(texts))
+        self._lists[head] = list_recipe(meaning, each, whole)
         return meaning
 
     def _range_recipe(self, term: str, op: str, low: str, high: str) -> RangeRecipe | None:

@@ -286,10 +286,9 @@ def _run_graph(part: Part, block: Block, output: Output) -> None:
 def _run_led(part: Part, given: Encoded, output: Output, mode: int) -> None:
     """Clusters that one value leads to, and trees."""
     segment, block = part.segment, given.block
-    if given.plan is not None:
+    if given.plan is not None and len(given.ways.base):
         rows, sign = given.plan.rows, given.signature
-        for way in given.ways:
-            run_direct(rows, way, block.keys, block.flags, sign, output, mode)
+        run_direct(rows, given.ways, block.keys, block.flags, sign, output, mode)
     if len(segment.trees.tree):
         run_trees(segment.trees, block, _lists(segment.trees), output, mode)
 

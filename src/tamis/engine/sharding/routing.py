@@ -115,8 +115,7 @@ class Reader:
     def _values(self, asked: int, key: int) -> Sequence[Scalar]:
         vocabulary = self._intake.vocabulary
         if packed.kind(asked) == AMONG:
-            values: Sequence[Scalar] = vocabulary.pool.values[key]
-            return values
+            return vocabulary.pool.listed(key)
         term, family = packed.term(asked), packed.family(asked)
         if not vocabulary.terms.direct(term, family):
             return (vocabulary.pool.values[key],)

@@ -53,17 +53,17 @@ from tamis.engine.layout import (
     Requirements,
     Trees,
 )
-from tamis.engine.snapshot.codecs import BIG, BOOL, DOUBLE, INT, STRING, Constants, Texts
+from tamis.engine.snapshot.codecs import BIG, BOOL, DOUBLE, INT, LINK, STRING, Constants, Texts
 from tamis.logic import Family, Kind
 
 _Numbers = npt.NDArray[Any]
 _KINDS = {
-    Family.NUMBER: (BIG, INT, DOUBLE),
-    Family.STRING: (STRING,),
+    Family.NUMBER: (BIG, INT, DOUBLE, LINK),
+    Family.STRING: (STRING, LINK),
     Family.BOOL: (BOOL,),
     Family.TIMESTAMP: (INT,),
 }
-_ITEMS = np.zeros((len(Family), 5), bool)  # family x kind of item: can that be?
+_ITEMS = np.zeros((len(Family), LINK + 1), bool)  # family x kind of item: can that be?
 for _family, _kinds in _KINDS.items():
     _ITEMS[_family, _kinds] = True
 
@@ -114,9 +114,21 @@ def constants(given: Constants) -> None:
         bool(_ITEMS[np.repeat(given.family, sizes), given.kind].all()), "a constant is of no type"
     )
     found = np.bincount(given.kind, minlength=_ITEMS.shape[1])
-    wanted = (found[STRING] + found[BIG], found[INT] + found[BOOL], found[DOUBLE])
-    present = (len(given.texts), len(given.integers), len(given.doubles))
+    wanted = (found[STRING] + found[BIG], found[INT] + found[BOOL], found[DOUBLE], found[LINK])
+    present = (len(given.texts), len(given.integers), len(given.doubles), len(given.links))
     demand(wanted == present, "constants are missing")
+    _links(given, sizes)
+
+
+def _links(given: Constants, sizes: I8) -> None:
+    """A list has links alone or none; they lead to scalars of its family."""
+    linked = np.append(0, np.cumsum(given.kind == LINK))[given.starts]
+    links = np.diff(linked)
+    demand(bool(((links == 0) | ((links == sizes) & (given.grouped == 1))).all()), "no list")
+    within(given.links, len(given.family), "links of constants")
+    demand(bool((given.grouped[given.links] == 0).all()), "a list holds a list")
+    same = given.family[given.links] == np.repeat(given.family, links)
+    demand(bool(same.all()), "a list holds another family")
 
 
 # --- programs ----------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from tamis.diagram.questions import Pool
+from tamis.diagram.questions import Pool, numbers_in
 from tamis.engine.ids import Id
 from tamis.engine.intake.templates import Template, Templates
 from tamis.engine.layout import I4, I8, U1
@@ -139,52 +139,56 @@ class Ids:
 
 # --- constants ---------------------------------------------------------------
 
-STRING, BIG, INT, DOUBLE, BOOL = range(5)  # what an item is; BIG: an integer beyond 64 bits
+# What an item is. BIG: an integer beyond 64 bits; LINK: the number of another constant.
+STRING, BIG, INT, DOUBLE, BOOL, LINK = range(6)
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """The values of a pool: scalars, and tuples of scalars.
+    """The values of a pool: scalars, tuples of scalars, and lists of links to scalars.
 
     Value i, of `family[i]`, is made of the items from starts[i] to starts[i + 1]. Items of one
     kind stand in the column of that kind, in order; BIG ones as texts, in hexadecimal.
     """
 
     family: U1
-    grouped: U1  # is the value a tuple?
+    grouped: U1  # is the value a tuple or list?
     starts: I8
     kind: U1
     texts: Texts
     integers: I8
     doubles: npt.NDArray[np.float64]
+    links: I4
 
     @classmethod
     def of(cls, values: Sequence[tuple[int, Any]]) -> Constants:
-        grouped = [isinstance(value, tuple) for _, value in values]
-        parts = [value if isinstance(value, tuple) else (value,) for _, value in values]
+        grouped = [isinstance(value, tuple | bytes) for _, value in values]
+        parts = [_items(value) for _, value in values]
         starts = np.zeros(len(values) + 1, np.int64)
         np.cumsum([len(part) for part in parts], out=starts[1:])
-        items = [item for part in parts for item in part]
-        kind = [_kind(item) for item in items]
-        by_kind = list(zip(kind, items, strict=True))
+        by_kind = [pair for part in parts for pair in part]
         return cls(
             np.array([family for family, _ in values], np.uint8),
             np.array(grouped, np.uint8),
             starts,
-            np.array(kind, np.uint8),
+            np.array([k for k, _ in by_kind], np.uint8),
             Texts.of(i if k == STRING else f"{i:x}" for k, i in by_kind if k in (STRING, BIG)),
             np.array([i for k, i in by_kind if k in (INT, BOOL)], np.int64),
             np.array([i for k, i in by_kind if k == DOUBLE], np.float64),
+            np.array([i for k, i in by_kind if k == LINK], np.int32),
         )
 
     def values(self) -> list[Any]:
-        items = self._items()
+        items = self._scalars()
         values: list[Any] = items[self.starts[:-1]].tolist()
+        link = np.append(0, np.cumsum(self.kind == LINK))[self.starts]  # the first of each value
         for i in np.flatnonzero(self.grouped).tolist():
-            values[i] = tuple(items[self.starts[i] : self.starts[i + 1]].tolist())
+            linked = self.links[link[i] : link[i + 1]]
+            own = items[self.starts[i] : self.starts[i + 1]]
+            values[i] = linked.tobytes() if len(linked) else tuple(own.tolist())
         return values
 
-    def _items(self) -> npt.NDArray[np.object_]:
+    def _scalars(self) -> npt.NDArray[np.object_]:
         # one more than there are, so that an empty tuple at the end has a place to start
         items = np.empty(len(self.kind) + 1, object)
         kind = np.append(self.kind, np.uint8(255))
@@ -200,6 +204,13 @@ class Constants:
 
     def pool(self) -> Pool:
         return SavedPool(self.values(), family=self.family)
+
+
+def _items(value: Any) -> list[tuple[int, Any]]:
+    """What a value is made of: the kind of each item, and the item."""
+    if isinstance(value, bytes):
+        return [(LINK, number) for number in numbers_in(value)]
+    return [(_kind(item), item) for item in (value if isinstance(value, tuple) else (value,))]
 
 
 def _kind(item: object) -> int:

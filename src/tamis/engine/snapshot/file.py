@@ -29,7 +29,7 @@ from tamis.errors import SnapshotError
 from tamis.files import write_whole
 
 MAGIC = b"TAMIS\r\n\x1a"
-VERSION = 4
+VERSION = 5
 _HEADER = struct.Struct("<8sIIQQIxxxxQ")  # of 48 bytes; zeros and a checksum fill the line
 _LINE = 64
 _ZEROS = bytes(_LINE)

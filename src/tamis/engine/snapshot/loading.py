@@ -116,6 +116,7 @@ def _loaded_constants(arrays: Arrays) -> Constants:
         Texts(arrays["item_bytes"], arrays["item_offsets"]),
         arrays["integers"],
         arrays["doubles"],
+        arrays["links"],
     )
     checks.constants(constants)
     return constants

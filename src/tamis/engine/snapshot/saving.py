@@ -50,7 +50,7 @@ TYPES: dict[str, str] = {
     **dict.fromkeys(("term_offsets", "id_offsets", "id_numbers", "selector_offsets"), "int64"),
     **dict.fromkeys(("item_starts", "item_offsets", "integers"), "int64"),
     **dict.fromkeys(("word_offsets", "required_offsets", "bounds"), "int64"),
-    **dict.fromkeys(("words", "required"), "int32"),
+    **dict.fromkeys(("words", "required", "links"), "int32"),
     "doubles": "float64",
     **dict.fromkeys(SEGMENT, "int32"),
     "alive": "uint8",
@@ -202,6 +202,7 @@ def _constants(taken: _Taken) -> Arrays:
         "item_offsets": found.texts.offsets,
         "integers": found.integers,
         "doubles": found.doubles,
+        "links": found.links,
     }
 
 
