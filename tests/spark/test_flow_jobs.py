@@ -85,7 +85,9 @@ def test_several_sinks_errors_and_counts(spark, given, tmp_path):
     sinks = {s: Sink(str(tmp_path / s), "parquet") for s in ("LargeTrades", "Priceless")}
     made = job(given, sinks=sinks, errors=Sink(str(tmp_path / "errors"), "parquet"), counted=True)
     running = FlowRunning(made, spark)
+    compressed = spark.conf.get("spark.sql.inMemoryColumnarStorage.compressed")
     running.run()
+    assert spark.conf.get("spark.sql.inMemoryColumnarStorage.compressed") == compressed
     for space in sinks:
         assert bag(rows(tmp_path / space)) == bag(expected.spaces[space]), space
     found = Counter(row["space"] for row in rows(tmp_path / "errors"))

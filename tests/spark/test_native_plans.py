@@ -346,6 +346,27 @@ def test_a_broken_key_is_reported_by_a_join(spark):
     assert [row["_error"] for row in found] == [None, "company holds invalid UTF-8"] + [None] * 4
 
 
+def test_of_several_misfits_the_first_is_told(spark):
+    broken = "CAST(X'FF' AS STRING)"
+    texts = (broken, "'a'", "CAST(NULL AS STRING)")
+    values = [(a, b) for a in texts for b in texts]
+    frame = spark.sql(" UNION ALL ".join(f"SELECT {a} AS one, {b} AS two" for a, b in values))
+    given = [(1, "two = 'a'"), (2, "one = 'a' AND two <> 'b'")]
+    found = results(frame, match, given, "native", on_error="report")
+    assert found == results(frame, match, given, "matcher", on_error="report")
+    assert len({row["_error"] for row in found}) == 3
+    for a, b in values:
+        single = spark.sql(f"SELECT {a} AS one, {b} AS two")
+        for plan in ("native", "matcher"):
+            if broken not in (a, b):
+                assert match(single, given, plan=plan).count() == 1
+                continue
+            with pytest.raises(Exception, match="holds invalid UTF-8") as told:
+                match(single, given, plan=plan).collect()
+            first = "two" if b == broken else "one"  # in the order in which selectors ask
+            assert f"{first} holds invalid UTF-8" in str(told.value)
+
+
 def test_a_message_that_is_not_total(spark, trades):
     made = Matcher(schema_of(trades), semantics="total")
     made.add("all", "price > 0")

@@ -21,6 +21,7 @@ from tamis.spark.jobs.interrupts import Apart
 from tamis.spark.jobs.job import FILES, Sink
 from tamis.spark.jobs.running import LOOK, Progress, Tell, Watched, tasks_of
 
+_COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 SPACE = "space"  # the column that tells spaces apart where they share a sink
 
 
@@ -78,7 +79,7 @@ class FlowRunning:
         streams = self.job.streams(self.spark, self.counting)
         writes = self._writes(streams)
         if len(writes) > 1 and streams.wide is not None:
-            kept = streams.wide.persist()
+            kept = _kept(streams.wide)
             try:
                 self._write_each(self._writes(streams_on(streams, kept)))
             finally:
@@ -151,6 +152,18 @@ class FlowRunning:
             _write_once(*told, batch)
 
 
+def _kept(frame: DataFrame) -> DataFrame:
+    """The frame, cached when it is first written. Not compressed: it is read once or twice, and
+    holds only what survived the selects."""
+    conf = frame.sparkSession.conf
+    before = conf.get(_COMPRESSED)
+    conf.set(_COMPRESSED, "false")  # what holds is read here, not when the rows come
+    try:
+        return frame.persist()
+    finally:
+        conf.set(_COMPRESSED, str(before))
+
+
 def streams_on(streams: Streams, wide: DataFrame) -> Streams:
     """The same frames, made from another wide one."""
     layout = streams.layout
@@ -205,7 +218,7 @@ def _start_each(
     assert wide is not None
 
     def write(frame: DataFrame, batch: int) -> None:
-        kept = frame.persist()
+        kept = _kept(frame)
         try:
             running.write_batch(streams_on(streams, kept), batch)
         finally:

@@ -25,7 +25,7 @@ from tamis.schema import Attribute as Attr
 from tamis.schema import Schema
 from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.rows import rows_of
-from tamis.spark.flows.steps import Flowing, Tables, cases
+from tamis.spark.flows.steps import Flowing, Tables
 from tamis.spark.flows.streams import (
     REASON,
     ROW,
@@ -37,6 +37,7 @@ from tamis.spark.flows.streams import (
 )
 from tamis.spark.flows.tables import table_frames
 from tamis.spark.matching import match
+from tamis.spark.native.values import cases
 
 # Of one source; beyond, the matcher finds the paths of a row faster (`python -m bench flow`).
 NATIVE_PATHS = 10

@@ -14,6 +14,7 @@ from tamis.language import Call, Condition, Term
 from tamis.schema import Attribute as Attr
 from tamis.schema import Schema, Type
 from tamis.spark.native import Translation, Value
+from tamis.spark.native.values import cases
 from tamis.spark.types import quoted
 
 _KEY, _VALUE = "__tamis_key{}__", "__tamis_value{}__"
@@ -157,15 +158,6 @@ class Flowing:
         """Without the columns of lookups."""
         kept = self.frame.select(*(quoted(name) for name in self.schema))
         return replace(self, frame=kept, calls={})
-
-
-def cases(branches: Iterable[tuple[Column, Column]], otherwise: Column | None = None) -> Column:
-    """The value of the first branch whose condition is true; NULL, or `otherwise`, without one."""
-    (condition, value), *more = branches
-    found = F.when(condition, value)
-    for condition, value in more:
-        found = found.when(condition, value)
-    return found if otherwise is None else found.otherwise(otherwise)
 
 
 def _borrows(term: Term) -> bool:

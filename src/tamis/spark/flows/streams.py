@@ -13,8 +13,7 @@ from tamis.flow.graph import Graph
 from tamis.language import canonical
 from tamis.schema import Schema
 from tamis.spark.flows.rows import ERRORS
-from tamis.spark.flows.steps import cases
-from tamis.spark.native.values import SPARK_TYPES
+from tamis.spark.native.values import SPARK_TYPES, cases
 from tamis.spark.types import quoted
 
 TARGET = "__tamis_target__"

@@ -3,49 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.engine import Matcher
 from tamis.schema import Type
-from tamis.spark.native.values import DAY, FIRST, LAST, Value, attribute, micros
+from tamis.spark.native.values import DAY, FIRST, LAST, Value, attribute, cases, micros
 
 _SECOND = 1_000_000
 _HINT = "on_error='report' puts such rows aside"
 
 
-def reasons(
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """In which rows something does not fit (NULL: it does), and what is wrong there."""
+
+    where: Column
+    told: Column
+
+
+def misfits(
     messages: DataFrame,
     matcher: Matcher,
     doubts: Mapping[str, Column] | None = None,
     without: str | None = None,
-) -> Column | None:
-    """Why a row does not fit, NULL where it does; None where every row fits.
+) -> list[Misfit]:
+    """What can be wrong with a row: the first that is counts.
 
     `doubts` say of some attributes in which rows they need to be looked at; `without` is not
     looked at.
     """
+    names = [name for name in matcher.attributes if name != without]
     found = []
-    for name in matcher.attributes:
-        wrong = None if name == without else reason(messages, matcher, name)
+    for name, wrong in ((name, misfit(messages, matcher, name)) for name in names):
         if wrong is not None:
-            found.append(F.when(doubts[name], wrong) if doubts and name in doubts else wrong)
+            where = doubts[name] & wrong.where if doubts and name in doubts else wrong.where
+            found.append(Misfit(where, wrong.told))
     if matcher.semantics == "total" and matcher.schema is not None:
         found.append(_missing(messages, matcher, list(matcher.schema)))
-    return F.coalesce(*found) if found else None
+    return found
 
 
-def reason(messages: DataFrame, matcher: Matcher, name: str) -> Column | None:
-    """Why one attribute does not fit."""
+def misfit(messages: DataFrame, matcher: Matcher, name: str) -> Misfit | None:
+    """Where and why one attribute does not fit; None where it always does."""
     value = attribute(messages, name, matcher.schema)
-    return None if value is None else _reason(name, value)
+    return None if value is None else _misfit(name, value)
 
 
-def _reason(name: str, value: Value) -> Column | None:
+def _misfit(name: str, value: Value) -> Misfit | None:
     if value.type is Type.STRING:
-        broken = ~F.is_valid_utf8(value.column)
-        return F.when(broken, F.lit(f"{name} holds invalid UTF-8"))
+        return Misfit(~F.is_valid_utf8(value.column), F.lit(f"{name} holds invalid UTF-8"))
     if value.type is not Type.TIMESTAMP:
         return None
     shown = micros(value)
@@ -56,10 +65,10 @@ def _reason(name: str, value: Value) -> Column | None:
     else:
         outside = (shown < F.lit(FIRST)) | (shown > F.lit(LAST))
     told = F.concat(F.lit(f"{name} = "), shown, F.lit(" is outside the years 1 to 9999"))
-    return F.when(outside, told)
+    return Misfit(outside, told)
 
 
-def _missing(messages: DataFrame, matcher: Matcher, names: Sequence[str]) -> Column:
+def _missing(messages: DataFrame, matcher: Matcher, names: Sequence[str]) -> Misfit:
     """That the message is not total, with the names that it lacks."""
     values = [attribute(messages, name, matcher.schema) for name in names]
     lacking = [
@@ -69,19 +78,25 @@ def _missing(messages: DataFrame, matcher: Matcher, names: Sequence[str]) -> Col
     every = [F.lit(False) if value is None else value.defined for value in values]
     total = F.forall(F.array(*every), lambda there: there) if every else F.lit(True)
     told = F.concat(F.lit("the message does not define "), F.concat_ws(", ", *lacking))
-    return F.when(~total, told)
+    return Misfit(~total, told)
 
 
-def checked(result: Column, wrong: Column | None, *, report: bool) -> Column:
-    """The result, beside the reason where errors are reported; a job that fails where not."""
+def checked(result: Column, wrong: Sequence[Misfit], *, report: bool) -> Column:
+    """The result, beside the reason where errors are reported; a job that fails where not.
+
+    One CASE asks for each misfit once: code that stands twice can make a method of Java's too
+    long to be compiled.
+    """
     if report:
-        error = F.lit(None).cast("string") if wrong is None else wrong
-        kept = result if wrong is None else F.when(wrong.isNull(), result)
+        reasons = [(misfit.where, misfit.told) for misfit in wrong]
+        error = cases(reasons) if reasons else F.lit(None).cast("string")
+        kept = F.when(error.isNull(), result) if reasons else result
         return F.struct(kept.alias("result"), error.alias("error"))
-    if wrong is None:
-        return result
-    # In the words of a worker, so that who reads Spark's report finds the same.
-    told = F.concat(
-        F.lit("tamis.errors.MessageError: a message does not fit: "), wrong, F.lit(f"\n  {_HINT}")
-    )
-    return F.when(wrong.isNull(), result).otherwise(F.raise_error(told))
+    failures = [(misfit.where, F.raise_error(_failure(misfit.told))) for misfit in wrong]
+    return cases(failures, result) if failures else result
+
+
+def _failure(told: Column) -> Column:
+    """In the words of a worker, so that who reads Spark's report finds the same."""
+    before = F.lit("tamis.errors.MessageError: a message does not fit: ")
+    return F.concat(before, told, F.lit(f"\n  {_HINT}"))

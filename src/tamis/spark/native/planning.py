@@ -22,7 +22,7 @@ from tamis.logic.atoms import Literal as Lit
 from tamis.schema import Type
 from tamis.spark.native.conditions import Translation
 from tamis.spark.native.grid import Grid
-from tamis.spark.native.misfits import checked, reason, reasons
+from tamis.spark.native.misfits import Misfit, checked, misfit, misfits
 from tamis.spark.native.pairs import paired
 from tamis.spark.native.values import NotNative
 from tamis.spark.types import argument
@@ -30,7 +30,6 @@ from tamis.spark.workers.worker import Wanted
 
 PlanName = Literal["auto", "native", "matcher"]
 _STEP = 8  # predicates that a step of arithmetic (see `terms`) weighs as much as
-_NO_ID = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +78,10 @@ class NativePlan(Plan):
     ids: pa.Array
     conditions: tuple[Column, ...]
     grid: Grid | None
-    wrong: Column | None  # what is wrong with a message
+    wrong: Sequence[Misfit]  # what can be wrong with a message
     # The same for those that a grid is joined with: its key, and the rest.
-    wrong_key: Column | None = None
-    wrong_rest: Column | None = None
+    wrong_key: Sequence[Misfit] = ()
+    wrong_rest: Sequence[Misfit] = ()
     apart: Column | None = None  # any attribute, where conditions are too many for one method
 
     def answer(self, messages: DataFrame, wanted: Wanted, *, report: bool) -> Answer:
@@ -105,23 +104,28 @@ class NativePlan(Plan):
         arrays of ids do; None where not. A message that does not fit makes the job fail."""
         if self.grid is None:
             return None
-        wrongs = [wrong for wrong in (self.wrong_key, self.wrong_rest) if wrong is not None]
-        if wrongs:
-            messages = messages.where(checked(F.lit(True), F.coalesce(*wrongs), report=False))
+        if wrong := [*self.wrong_key, *self.wrong_rest]:
+            messages = messages.where(checked(F.lit(True), wrong, report=False))
         try:
             return paired(self.grid, messages, self.ids, column)
         except NotNative:
             return None
 
     def _listed(self) -> Column:
+        """An array for each condition, of its id or of nothing, and all of them joined.
+
+        Most conditions do not hold: one array of all ids, in which most would have to be removed
+        again, costs more.
+        """
+        empty = self._empty()
         if not self.conditions:
-            return self._empty()
-        absent = self._no_id()  # a long, as all ids are then: of 64 bits
+            return empty
+        ids = self.ids.to_pylist()
         chosen = [
-            F.when(condition, id).otherwise(absent)
-            for condition, id in zip(self.conditions, self.ids.to_pylist(), strict=True)
+            F.when(condition, F.array(F.lit(id).cast(self._kind()))).otherwise(empty)
+            for condition, id in zip(self.conditions, ids, strict=True)
         ]
-        return F.array_remove(F.array(*chosen), absent)
+        return F.concat(*chosen)
 
     def _counted(self) -> Column:
         if self.apart is not None:  # Spark makes no methods of the parts of a sum
@@ -134,14 +138,6 @@ class NativePlan(Plan):
 
     def _kind(self) -> str:
         return "string" if pa.types.is_string(self.ids.type) else "bigint"
-
-    def _no_id(self) -> Id:
-        """What stands for no id until it is removed."""
-        absent: Id = "" if pa.types.is_string(self.ids.type) else _NO_ID
-        taken = set(self.ids.to_pylist())
-        while absent in taken:
-            absent = absent + " " if isinstance(absent, str) else absent + 1
-        return absent
 
 
 def _apart(result: Column, attribute: Column) -> Column:
@@ -202,15 +198,16 @@ def _native(
         try:
             grid = Grid.of(formulas, translation, limits.cuts)
             told += f" in {len(grid.clusters):,} clusters"
-            wrong = reasons(messages, matcher, {grid.name: ~grid.found})
-            of_key = reason(messages, matcher, grid.name)
-            rest = reasons(messages, matcher, without=grid.name)
-            return NativePlan("join", told, names, (), grid, wrong, of_key, rest)
+            wrong = misfits(messages, matcher, {grid.name: ~grid.found})
+            of_key = misfit(messages, matcher, grid.name)
+            rest = misfits(messages, matcher, without=grid.name)
+            keys = () if of_key is None else (of_key,)
+            return NativePlan("join", told, names, (), grid, wrong, keys, rest)
         except NotNative:
             if weight > most:
                 raise
     conditions = tuple(translation.formula(_equal_first(f)) for f in formulas)
-    wrong = reasons(messages, matcher)
+    wrong = misfits(messages, matcher)
     apart = _plainest(translation, matcher) if weight > limits.together else None
     return NativePlan("columns", told, names, conditions, None, wrong, apart=apart)
 

@@ -7,6 +7,7 @@ whether a value is defined must look at both.
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,6 +83,15 @@ def _binary(column: Column, given: spark.StringType) -> Column:
     if type(given) is not spark.StringType:  # char and varchar
         raise NotNative(f"Spark pads a {given.simpleString()} before it compares")
     return column if given == spark.StringType() else F.collate(column, "UTF8_BINARY")
+
+
+def cases(branches: Iterable[tuple[Column, Column]], otherwise: Column | None = None) -> Column:
+    """The value of the first branch whose condition is true; NULL, or `otherwise`, without one."""
+    (condition, value), *more = branches
+    found = F.when(condition, value)
+    for condition, value in more:
+        found = found.when(condition, value)
+    return found if otherwise is None else found.otherwise(otherwise)
 
 
 # --- attributes of a frame -----------------------------------------------------------
