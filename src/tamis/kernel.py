@@ -17,9 +17,12 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from numba import config, njit
+from numba.core import sigutils, types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, register_jitable
 
 from tamis.compiled import Store
+from tamis.linked import KNOWN, linked
 from tamis.whole import uninterrupted
 
 _PLAIN_ROOMS = ("tamis.diagram.", "tamis.engine.")  # whose kernels are tested as plain Python,
@@ -160,14 +163,62 @@ class _FirstUse:
 
 if _JIT:
     _Dispatcher: Any = type(njit(lambda: None))
+    _signature: Any = sigutils.normalize_signature
+    _unliteral: Any = types.unliteral
 
     class _Kernel(_Dispatcher):  # type: ignore[misc]
         """A kernel. Ctrl-C waits while it is loaded or compiled: LLVM calls Python back, and ctypes
         drops what is raised in there, so that nobody would hear of the interrupt."""
 
+        _cache: Any
+        inner = False  # whether a kernel asks for it, not Python
+
         def _compile_for_args(self, *arguments: Any, **named: Any) -> Any:
             with uninterrupted():
                 return super()._compile_for_args(*arguments, **named)
+
+        def get_call_template(self, kinds: Any, named: Any) -> Any:
+            before, self.inner = self.inner, KNOWN
+            try:
+                return super().get_call_template(tuple(map(_widened, kinds)), named)
+            finally:
+                self.inner = before
+
+        def compile(self, signature: Any) -> Any:
+            """numba's own way, but for `Linked`, see there."""
+            kinds = tuple(_signature(signature)[0])
+            with global_compiler_lock, linked(self.targetctx):
+                if self.inner:
+                    return self._compile_inner(signature)
+                known = self.overloads.get(kinds)
+                if known is not None and not _has_code(known):
+                    del self.overloads[kinds]  # so far it was asked for by kernels only
+                return super().compile(signature)
+
+        def _compile_inner(self, signature: Any) -> Any:
+            """Without what Python needs: a wrapper to call it, and a file to find it again."""
+            options, cache = self._compiler.targetoptions, self._cache
+            self._compiler.targetoptions = {**options, "no_cpython_wrapper": True}
+            self._cache = _Found(cache)
+            try:
+                return super().compile(signature)
+            finally:
+                self._compiler.targetoptions, self._cache = options, cache
+
+        def add_overload(self, result: Any) -> None:
+            if _has_code(result):
+                super().add_overload(result)
+            else:
+                self.overloads[tuple(result.signature.args)] = result
+
+    class _Found:
+        """A kernel's files, to be read only."""
+
+        def __init__(self, cache: Any) -> None:
+            self.load_overload = cache.load_overload
+
+        def save_overload(self, signature: Any, result: Any) -> None:
+            pass
 
     class _Held(_Kernel):
         """A kernel that is plain Python until kernels are compiled."""
@@ -176,6 +227,16 @@ if _JIT:
             if not _FIRST_USE.begun:
                 _FIRST_USE.begin()
             return self.plain(*arguments)
+
+    def _has_code(result: Any) -> bool:
+        return getattr(result.library, "has_code", True)
+
+    def _widened(kind: Any) -> Any:
+        """Kernels call each other with 64 bits, so that each is compiled once and not for each
+        constant and each width."""
+        if isinstance(kind, types.IntegerLiteral):
+            kind = _unliteral(kind)
+        return types.int64 if kind in (types.int8, types.int16, types.int32) else kind
 
 
 _FIRST_USE = _FirstUse()

@@ -261,7 +261,7 @@ def _used(nodes, mark, atoms, place, used):
             used[count] = v
             count += 1
     chosen = used[:count]
-    chosen.sort()
+    chosen[:] = chosen[np.argsort(chosen.astype(np.int64))]  # as elsewhere: one sort to compile
     return count
 
 
