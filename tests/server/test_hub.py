@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -42,3 +43,26 @@ def test_who_comes_while_it_stops_is_refused(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         assert len(asyncio.run(main())) == 1
     assert caplog.text == ""
+
+
+def test_acknowledged_is_written_however_slow_the_audit_before_it_is(tmp_path):
+    """A flush that has taken the cursors is waited for, not cut off."""
+    written = {}
+
+    async def main():
+        hub = Hub(tmp_path)
+        begun = asyncio.Event()
+
+        def slowly(*entries):
+            hub.loop.call_soon_threadsafe(begun.set)
+            time.sleep(0.2)
+
+        hub.registry.audit, hub.registry.put_cursors = slowly, written.update
+        hub.audits.append(None)
+        hub.broker.cursors[1, "mine"] = 7
+        hub.start()
+        await begun.wait()
+        await hub.stop()
+
+    asyncio.run(main())
+    assert written == {(1, "mine"): 7}

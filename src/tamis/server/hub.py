@@ -54,6 +54,7 @@ class Hub:
         self._count = itertools.count(1)
         self._answers: dict[int, Answer] = {}
         self.audits: list[AuditEntry] = []  # they wait to be written together
+        self._flushing = asyncio.Lock()  # `stop` waits for it: what was taken is written by then
         self._written: list[tuple[int, int]] = []
         self._afterwards: list[Callable[[], None]] = []
         self._pumping = False
@@ -126,15 +127,16 @@ class Hub:
 
     async def _flush(self) -> None:
         """What a full disk does not take waits for better times."""
-        cursors = self.broker.take_cursors()
-        try:
-            if self.audits:
-                await self.flush_audits()
-            if cursors:
-                await self.in_registry(self.registry.put_cursors, cursors)
-        except RegistryError as error:
-            self.broker.cursors = {**cursors, **self.broker.cursors}
-            LOG.warning("cursors and audits wait: %s", error)
+        async with self._flushing:
+            cursors = self.broker.take_cursors()
+            try:
+                if self.audits:
+                    await self.flush_audits()
+                if cursors:
+                    await self.in_registry(self.registry.put_cursors, cursors)
+            except RegistryError as error:
+                self.broker.cursors = {**cursors, **self.broker.cursors}
+                LOG.warning("cursors and audits wait: %s", error)
 
     async def in_registry(self, call: Callable[..., Any], *args: Any) -> Any:
         return await self._in(self._books, call, *args)
