@@ -108,6 +108,124 @@ def test_a_folder_that_is_read_only_is_not_needed(tmp_path: Path, monkeypatch) -
     assert other is None or tmp_path not in other.parents
 
 
+# --- kernels that kernels call (tamis/linked.py) -----------------------------
+
+FEW = """
+from tamis.kernel import kernel
+
+@kernel
+def scaled(x, by):
+    if by < 0:
+        raise ValueError("negative")
+    return x * by + 1
+
+@kernel
+def total(values, by):
+    sum = 0
+    for i in range(len(values)):
+        sum += scaled(values[i], by)
+    return sum
+
+@kernel
+def outer(values, by):
+    return total(values, by) + scaled(values[0], 7)
+"""
+BEGIN = """
+import numpy as np
+from few import outer, scaled, total
+from tamis.kernel import _has_code
+values = np.arange(5, dtype=np.int32)
+
+def shown(kernel):
+    own = kernel.overloads.values()
+    return [len(own), sum(map(_has_code, own)), sum(kernel.stats.cache_hits.values())]
+"""
+# By `outer` only; then by Python too; and errors come through.
+IN_ORDER = """
+print(outer(values, 3))
+print(shown(scaled), shown(total), shown(outer))
+print(total(values, 3), scaled(2, 3), outer(values, 3))
+try:
+    outer(values, -1)
+except ValueError as error:
+    print(error)
+"""
+ANSWERS = ["36", "35 7 36", "negative"]
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """A module with three kernels, whose files are kept beside it."""
+    (tmp_path / "few.py").write_text(FEW)
+    return tmp_path
+
+
+def run_few(few: Path, code: str) -> list[str]:
+    path = f"{few}:{Path(tamis.__file__).parents[1]}"
+    return run(few / "few.py", BEGIN + code, PYTHONPATH=path).stdout.splitlines()
+
+
+def kept(few: Path) -> list[str]:
+    return sorted(path.name.split("-")[0] for path in few.rglob("*.nbi"))
+
+
+def test_kernels_that_only_kernels_call_have_no_machine_code_and_no_file(few: Path) -> None:
+    assert run_few(few, "print(outer(values, 3), shown(scaled), shown(total), shown(outer))") == [
+        "36 [1, 0, 0] [1, 0, 0] [1, 1, 0]"
+    ]
+    assert kept(few) == ["few.outer"]
+
+
+def test_python_may_call_a_kernel_that_kernels_called_first(few: Path) -> None:
+    first, how, *rest = run_few(few, IN_ORDER)
+    assert [first, *rest] == ANSWERS
+    assert how == "[1, 0, 0] [1, 0, 0] [1, 1, 0]"
+    assert kept(few) == ["few.outer", "few.scaled", "few.total"]
+    assert run_few(few, IN_ORDER)[2:] == ANSWERS[1:]  # all from files
+
+
+def test_a_kernel_from_a_file_is_linked_into_one_that_is_compiled(few: Path) -> None:
+    assert run_few(few, "print(total(values, np.int64(3)))") == ["35"]
+    again = "print(outer(values, np.int64(3)), shown(total), shown(outer), scaled(2, 3))"
+    assert run_few(few, again) == ["36 [1, 1, 1] [1, 1, 0] 7"]
+    assert run_few(few, again) == ["36 [0, 0, 0] [1, 1, 1] 7"]
+
+
+def test_threads_may_compile_kernels_that_call_each_other(few: Path) -> None:
+    at_once = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+start = Barrier(8)
+tasks = [lambda: outer(values, 3), lambda: total(values, 3), lambda: scaled(2, 3)]
+tasks += [lambda: outer(values.astype(np.int64), 3), lambda: total(values * 1.0, 3)]
+tasks += tasks[:3]
+
+def call(task):
+    start.wait()
+    return [int(task()) for _ in range(100)]
+
+with ThreadPoolExecutor(8) as pool:
+    print(*({*found} for found in pool.map(call, tasks)))
+"""
+    assert run_few(few, at_once) == ["{36} {35} {7} {36} {35} {36} {35} {7}"]
+
+
+def test_functions_of_other_packages_may_call_kernels(few: Path) -> None:
+    foreign = """
+from numba import njit
+print(njit(lambda values: total(values, 3))(values), outer(values, 3))
+print(njit(lambda values: scaled(values[1], 3) + outer(values, 3))(values))
+"""
+    assert run_few(few, foreign) == ["35 36", "40"]
+
+
+def test_where_numba_is_built_otherwise_kernels_compile_its_way(few: Path) -> None:
+    first, how, *rest = run_few(few, "from tamis import linked\nlinked.KNOWN = False" + IN_ORDER)
+    assert [first, *rest] == ANSWERS
+    assert how == "[1, 1, 0] [1, 1, 0] [1, 1, 0]"
+    assert kept(few) == ["few.outer", "few.scaled", "few.total"]
+
+
 TYPED_BY_NUMBA = "# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs\n"
 PLAIN = {"diagram/packed.py", "engine/simd.py"}  # their functions have types
 

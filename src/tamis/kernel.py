@@ -22,7 +22,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.extending import intrinsic, register_jitable
 
 from tamis.compiled import Store
-from tamis.linked import KNOWN, linked
+from tamis.linked import is_linked, linked
 from tamis.whole import uninterrupted
 
 _PLAIN_ROOMS = ("tamis.diagram.", "tamis.engine.")  # whose kernels are tested as plain Python,
@@ -178,7 +178,7 @@ if _JIT:
                 return super()._compile_for_args(*arguments, **named)
 
         def get_call_template(self, kinds: Any, named: Any) -> Any:
-            before, self.inner = self.inner, KNOWN
+            before, self.inner = self.inner, is_linked(self.targetctx)
             try:
                 return super().get_call_template(tuple(map(_widened, kinds)), named)
             finally:

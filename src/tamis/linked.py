@@ -108,6 +108,11 @@ class _WithoutCode:
         pass
 
 
+def is_linked(context: Any) -> bool:
+    """Whether libraries are `Linked` now. A caller's own, in another package, need machine code."""
+    return KNOWN and context.codegen()._library_class is Linked
+
+
 @contextlib.contextmanager
 def linked(context: Any) -> Iterator[None]:
     """Libraries that are made inside are `Linked`. The caller holds numba's lock."""
