@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+import numba
 from numba.core import codegen
 from numba.core import environment as environments
 
@@ -20,9 +21,11 @@ _environment: Any = environments.lookup_environment
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how numba names the globals that lead to environments
 _USED = ("_optimize_functions", "_optimize_final_module", "_finalize_final_module",
          "_get_module_for_linking", "_raise_if_finalized")  # fmt: skip
-# Where numba is built otherwise, it compiles its own way.
-KNOWN = hasattr(codegen.JITCPUCodegen, "_library_class") and all(
-    hasattr(codegen.JITCodeLibrary, name) for name in _USED
+# These are no public names of numba: with a version that was not tested, it compiles its own way.
+KNOWN = (
+    numba.__version__.startswith("0.68.")
+    and hasattr(codegen.JITCPUCodegen, "_library_class")
+    and all(hasattr(codegen.JITCodeLibrary, name) for name in _USED)
 )
 
 

@@ -35,6 +35,7 @@ _SELECTORS = (
     "venue = 'V1' AND price < 10.5 AND volume IN (1, 2, 3)",
     "symbol CONTAINS 'a' AND symbol STARTS WITH 'b' OR symbol ENDS WITH 'c' AND symbol < 'd'",
 )
+_BOXES = 2_000  # enough for a tree
 
 
 def main() -> None:
@@ -100,8 +101,20 @@ def _compile() -> None:
         matcher.bitmap_batch(table)
         matcher.remove(0)
         matcher.settle()
+    _terms_and_boxes()
     _lists(symbols)
     _packets(pa.table({"symbol": symbols, **numbers}))
+
+
+def _terms_and_boxes() -> None:
+    """The kernels of computed terms, of trees of boxes, and of one message against many."""
+    matcher = Matcher(Schema.of(x=float, y=float))
+    matcher.add_many((i, f"x * {i}.5 + y > {i} OR x < y") for i in range(20))
+    boxes = (f"x BETWEEN {i} AND {i + 2} AND y BETWEEN {i} AND {i + 2}" for i in range(_BOXES))
+    matcher.add_many((100 + i, box) for i, box in enumerate(boxes))
+    matcher.settle()
+    matcher.match({"x": 1.0, "y": 1.5})
+    matcher.match_batch(pa.table({"x": [1.0, 2.0], "y": [1.5, 2.5]}))
 
 
 def _lists(tags: list[str]) -> None:
