@@ -11,8 +11,9 @@ from bench.report import Goal, Result, Table, verdicts
 from bench.spark.scale import SCALES
 
 ABOUT = (
-    "Seconds on the wall, two cores, the median of three runs by turns, results to a sink that "
-    "drops them. Rows match thousands of rules each; `carry=['owner'], order_by='priority'` keeps "
+    "Seconds on the wall, two cores, the median of three runs by turns after three that do "
+    "not count, results to a sink that drops them. Rows match thousands of rules each; "
+    "`carry=['owner'], order_by='priority'` keeps "
     "the first of them inside the worker, and beside it all ids are exploded, joined with the "
     "rules, and numbered by a window. The function of SQL gets all columns as one struct; `match` "
     "is prepared before the clock starts, as the function is. Results were compared first."

@@ -118,8 +118,8 @@ def _digest(frame: DataFrame) -> tuple[int, int]:
 
 def _by_turns(jobs: dict[str, Job], frame: DataFrame, turns: int) -> dict[str, float]:
     taken: dict[str, list[float]] = {name: [] for name in jobs}
-    for turn in range(turns + 1):
+    for turn in range(2 * turns):
         for name, job in jobs.items():
             progress.say(f"{name}, turn {turn}")
             taken[name].append(seconds(job, frame))
-    return {name: median(found[1:]) for name, found in taken.items()}
+    return {name: median(found[turns:]) for name, found in taken.items()}

@@ -62,7 +62,7 @@ class FlowScale:
 
 FLOW_SCALES = {
     "full": FlowScale(
-        5_000_000, 5, 10_000, 100, 10, (10, 100, 1_000, 10_000, 100_000), (1, 10, 30, 100)
+        20_000_000, 5, 10_000, 100, 10, (10, 100, 1_000, 10_000, 100_000), (1, 10, 30, 100)
     ),
     "quick": FlowScale(200_000, 1, 1_000, 20, 3, (10, 1_000), (1, 10)),
     "tiny": FlowScale(4_000, 1, 50, 4, 2, (10,), (1, 3)),
@@ -93,9 +93,10 @@ def costs(jobs: Mapping[str, Callable[[], object]], repeat: int) -> dict[str, fl
 def trades(count: int, exchange: str, seed: int) -> pa.Table:
     """About three in a hundred are worth a million and more."""
     rng = np.random.default_rng(seed)
+    issues = pa.array(list(names(exchange)))
     return pa.table(
         {
-            "issue": [f"{exchange}{i}" for i in rng.integers(0, ISSUES, count)],
+            "issue": issues.take(pa.array(rng.integers(0, ISSUES, count))),
             "price": np.round(rng.lognormal(3.5, 0.8, count), 2),
             "vol": rng.lognormal(7.0, 1.7, count).astype(np.int64) + 1,
         }
