@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pyarrow as pa
 import pytest
 
@@ -63,3 +66,14 @@ def test_sides_that_overlap_are_counted_in_parts(monkeypatch: pytest.MonkeyPatch
     rows = pa.table({"a": list(range(300)), "b": list(range(300))})
     wanted = [min(i, 40) + 1 for i in range(300)]
     assert matcher.count_batch(rows).tolist() == wanted
+
+
+def test_counts_leave_memory_with_their_last_user() -> None:
+    matcher = Matcher()
+    matcher.add("a", "a = 1")
+    gc.disable()
+    try:
+        counts = weakref.ref(matcher.count_batch(pa.table({"a": [1, 2]})))
+        assert counts() is None
+    finally:
+        gc.enable()

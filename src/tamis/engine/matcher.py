@@ -459,12 +459,14 @@ class Matcher:
         counts = np.empty(len(rows), np.int64)
 
         def work(part: slice) -> None:
-            try:
-                counts[part] = state.counts(self._columns(rows, state, part), self.lookups)
-            except OverflowingError:  # to count, some have to be found
-                middle = (part.start + part.stop) // 2
-                work(slice(part.start, middle))
-                work(slice(middle, part.stop))
+            open = [part]  # a function that calls itself would keep the counts in memory
+            while open:
+                rest = open.pop()
+                try:
+                    state.count(self._columns(rows, state, rest), self.lookups, counts[rest])
+                except OverflowingError:  # to count, some have to be found
+                    middle = (rest.start + rest.stop) // 2
+                    open += slice(rest.start, middle), slice(middle, rest.stop)
 
         shared(work, _cut(len(rows), _counted(threads), _most(state)), threads)
         return counts

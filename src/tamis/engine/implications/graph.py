@@ -203,9 +203,9 @@ class GraphState(State):
             raise OverflowingError(np.diff(offsets))
         return offsets, slots
 
-    def counts(self, messages: Messages, lookups: Lookups) -> I8:
-        """How many subscriptions each message matches."""
-        return np.diff(self.matched(messages, lookups)[0])
+    def count(self, messages: Messages, lookups: Lookups, counts: I8) -> None:
+        """Write how many subscriptions each message matches."""
+        counts[:] = np.diff(self.matched(messages, lookups)[0])
 
     def statistics(self, messages: Messages, lookups: Lookups) -> Statistics:
         """What matching the messages takes, all together; subscriptions beside are not counted."""

@@ -25,7 +25,7 @@ from tamis.engine.compile.direct_rows import (
 from tamis.engine.compile.direct_rows import COUNT as CUBES
 from tamis.engine.kernels.cube_scan import SEARCHED, eight, enter, reach
 from tamis.engine.kernels.output import BITS, COUNT, HITS, record
-from tamis.engine.simd import agree8, at_most8
+from tamis.engine.simd import agree8
 from tamis.kernel import kernel
 
 _AT_ONCE = 512
@@ -46,13 +46,30 @@ def _from(mask, first, count, common, wanted):
 
 
 @kernel(inline=True)
-def _gather(codes, w, first, who):
-    """Write the messages from `first` on that have a value of way w; how many these are."""
-    count = 0
-    for m in range(first, min(first + who.size, codes.shape[1])):
-        who[count] = m
-        count += codes[w, m] >= 0
-    return count
+def _gather(ways, w, first, count, whose):
+    """Enter whose[:3]: the messages from `first` on whose value of way w leads to rows, the first
+    of these, and the end of them; how many these are."""
+    begin, base, codes, order, places = ways
+    ordered, found = places[w + 1] > places[w], 0
+    for i in range(first, first + count):
+        m = np.int64(order[places[w] + i]) if ordered else i
+        v = codes[w, m]
+        has = v >= 0
+        v = base[w] + max(v, 0)
+        whose[0, found], whose[1, found], whose[2, found] = m, begin[v], begin[v + 1]
+        found += has & (begin[v] < begin[v + 1])
+    return found
+
+
+@kernel(inline=True)
+def _further(whose, count):
+    """Those of so many messages that have another row."""
+    found = 0
+    for i in range(count):
+        r = whose[1, i] + 1
+        whose[0, found], whose[1, found], whose[2, found] = whose[0, i], r, whose[2, i]
+        found += r < whose[2, found]
+    return found
 
 
 @kernel
@@ -62,26 +79,21 @@ def run_direct(rows, ways, keys, flags, signature, output, mode):
     Messages with a value are gathered first, some hundreds at a time, and counts are added up
     without asking whether there are any: the processor would guess both wrong.
     """
-    begin, base, codes, order, places = ways
+    _, base, codes, _, places = ways
     counts, plain = output.counts, mode == COUNT and output.alive.size == 0
     hits, size = np.empty(HITS, np.int64), 0
     row, shape, bound, mask, owner, least = rows
     signed = signature.size > 0
     key = np.empty(MOST_TESTS, np.int64)
-    who = np.empty(_AT_ONCE, np.int32)
+    whose = np.empty((3, _AT_ONCE), np.int32)
     for w in range(base.size):
-        ordered = places[w + 1] - places[w]
-        for first in range(0, ordered if ordered else codes.shape[1], _AT_ONCE):
-            if ordered:
-                count = min(ordered - first, _AT_ONCE)
+        led = places[w + 1] - places[w]
+        led = led if led else codes.shape[1]
+        for first in range(0, led, _AT_ONCE):
+            count = _gather(ways, w, first, min(led - first, _AT_ONCE), whose)
+            while count:
                 for i in range(count):
-                    who[i] = order[places[w] + first + i]
-            else:
-                count = _gather(codes, w, first, who)
-            for i in range(count):
-                m = np.int64(who[i])
-                v = base[w] + codes[w, m]
-                for r in range(begin[v], begin[v + 1]):
+                    m, r = np.int64(whose[0, i]), np.int64(whose[1, i])
                     s, n = np.int64(row[r, SHAPE]), np.int64(row[r, CUBES])
                     tests, masked, must = shape[s, TESTS], shape[s, MASKED], shape[s, ASKED]
                     bits = signature[m] if signed else np.int64(0)
@@ -99,24 +111,22 @@ def run_direct(rows, ways, keys, flags, signature, output, mode):
                         low = _from(mask, its_mask + n, n, must, bits & must)
                     for t in range(tests):
                         key[t] = keys[shape[s, KEYS + 2 * t], m] ^ shape[s, KEYS + 2 * t + 1]
-                    at_least, chunks, some = np.int64(row[r, LEAST]), 1, np.int64(1)
-                    if at_least >= 0:
-                        chunks = (n + CHUNK - 1) // CHUNK
-                    elif n >= SEARCHED and tests > 0:
+                    at_least, some = np.int64(row[r, LEAST]), np.int64(0)
+                    if at_least < 0 and n >= SEARCHED and tests > 0:
                         last = reach(bound, at, n, key[0])
                     total = np.int64(0)
-                    for chunk in range(chunks):
-                        start, stop = low, last
+                    while low < last:
+                        stop = last
                         if at_least >= 0:
+                            chunk, stop = low // CHUNK, min(low + CHUNK, last)
                             if chunk & 7 == 0:
-                                some = np.int64(255)
-                                for t in range(tests):
-                                    some &= at_most8(least, at_least + t * chunks + chunk, key[t])
+                                some = eight(
+                                    least, at_least + chunk, (n + CHUNK - 1) // CHUNK, key, tests, 8
+                                )
                             if (some >> (chunk & 7)) & 1 == 0:
+                                low = stop
                                 continue
-                            start = chunk * CHUNK
-                            stop = min(n, start + CHUNK)
-                        for b in range(start, stop, 8):
+                        for b in range(low, stop, 8):
                             if sought and mask[its_mask + n + b] & must > bits & must:
                                 break
                             found = eight(bound, at + b, n, key, tests, stop - b)
@@ -129,6 +139,8 @@ def run_direct(rows, ways, keys, flags, signature, output, mode):
                                 record(hits, size, owner, output, mode)
                                 size = 0
                             size = enter(hits, size, found, np.int64(m) << 32 | (row[r, OWNER] + b))
+                        low = stop
                     if plain:
                         counts[m] += total
+                count = _further(whose, count)
     record(hits, size, owner, output, mode)

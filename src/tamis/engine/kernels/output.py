@@ -143,11 +143,15 @@ def sort_rows(offsets: I8, slots: I4) -> I4:
 
 @kernel
 def _sort_rows(offsets, out, levels):
-    """As `sort_rows`; how many slots are left. Most rows are short or in order already."""
+    """As `sort_rows`; how many slots are left. Most rows are short or in order already, and as long
+    as none had a slot twice, nothing moves."""
     at = np.int64(0)
     first = offsets[0]
     for m in range(offsets.size - 1):
         last = offsets[m + 1]
+        if last - first < 2 and at == first:
+            at = first = last
+            continue
         row = out[first:last]
         size = row.size
         rises = True

@@ -129,15 +129,14 @@ class State:
         """Bytes of keys and flags that a message of a batch has at most, in any segment."""
         return max((_width(part.segment) for part in self.parts), default=0)
 
-    def counts(self, messages: Messages, lookups: Lookups) -> I8:
-        """How many subscriptions each message matches."""
-        counts = np.zeros(len(messages), np.int64)
+    def count(self, messages: Messages, lookups: Lookups, counts: I8) -> None:
+        """Write how many subscriptions each message matches."""
+        counts[:] = 0
         for part, block in self._blocks(messages, lookups):
             if part.segment.overlap:
                 counts += np.diff(_found([(part, block)], len(messages), MOST_PAIRS)[0])
             else:
                 _run(part, block, _output(part, counts), COUNT)
-        return counts
 
     def matched(
         self, messages: Messages, lookups: Lookups, most: int = MOST_PAIRS

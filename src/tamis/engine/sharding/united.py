@@ -67,9 +67,10 @@ class United:
     def count_batch(self, table: pa.Table | pa.RecordBatch) -> I8:
         """How many subscriptions each row matches."""
         messages = self._messages(table)
-        counts = np.zeros(len(messages), np.int64)
+        counts, own = np.zeros((2, len(messages)), np.int64)
         for part in self._parts:
-            counts += part.matcher._contents.folding.state.counts(messages, part.matcher.lookups)
+            part.matcher._contents.folding.state.count(messages, part.matcher.lookups, own)
+            counts += own
         return counts
 
     def _messages(self, table: pa.Table | pa.RecordBatch) -> Messages:
