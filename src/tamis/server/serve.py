@@ -19,10 +19,10 @@ import uvicorn
 
 from tamis.errors import InputError
 from tamis.server.deliveries import MailServer
-from tamis.server.listening import Listener
-from tamis.server.packets_server import PacketsServer
 from tamis.server.parts import Parts
-from tamis.server.stomp_server import StompServer
+from tamis.server.tcp.listening import Listener
+from tamis.server.tcp.packets import PacketsServer
+from tamis.server.tcp.stomp import StompServer
 from tamis.server.web.http import application
 from tamis.server.web.raw_socket import Http, RawSocket
 
