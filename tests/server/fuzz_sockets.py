@@ -31,7 +31,7 @@ from pubsub.packets import damaged
 from server.servers import QUOTES, served
 from tamis.registry import Principal, Right
 from tamis.server.access import new_token
-from tamis.server.packet_commands import COMMANDS
+from tamis.server.tcp.packet_commands import COMMANDS
 
 TOGETHER = 200  # packets of one connection, unless it is closed sooner
 MEMORY = 150 << 20  # bytes by which the broker and this program may grow after the first tenth

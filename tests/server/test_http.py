@@ -11,6 +11,7 @@ import time
 import pytest
 
 from server.servers import QUOTES, served
+from tamis.engine.matcher import Matcher
 from tamis.server.web import http as http_module
 
 
@@ -180,6 +181,21 @@ def test_notes_find_what_covers_among_many(http, channel):
     told = http.put(f"{path}/same", json={"selector": "price > 58 AND volume = 58"}).json()["notes"]
     assert told == ["equal to many58", "covered by wide"]
     assert http.put(f"{path}/other", json={"selector": "volume > 2000"}).json()["notes"] == []
+
+
+def test_notes_prove_each_selector_once(http, channel, monkeypatch):
+    path, proofs, covers = f"{channel}/subscriptions", [], Matcher.covers
+
+    def counted(matcher, a, b):
+        proofs.append((a, b))
+        return covers(matcher, a, b)
+
+    for i in range(10):
+        http.put(f"{path}/same{i}", json={"selector": "price > 5"})
+    monkeypatch.setattr(Matcher, "covers", counted)
+    told = http.put(f"{path}/new", json={"selector": "price > 6"}).json()["notes"]
+    assert told == [f"covered by same{i}" for i in range(10)]
+    assert len(proofs) == 2  # it is covered, and it is not equal
 
 
 def test_bad_selectors_are_told_with_their_place(http, channel):

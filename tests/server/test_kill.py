@@ -116,3 +116,24 @@ def test_it_stops_cleanly_when_asked_to(running):
         agent.subscribe("quotes")  # an open stream does not keep it
         box["process"].send_signal(signal.SIGTERM)
         assert box["process"].wait(15) == 0
+
+
+ASKED_EARLY = """
+import os, signal
+from tamis.server.parts import Parts
+
+load = Parts.start
+
+def start(parts):
+    load(parts)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+Parts.start = start
+"""
+
+
+def test_it_stops_cleanly_when_asked_to_before_it_listens(tmp_path):
+    """Else it would end without saving what it compiled, and the next start would be slow, too."""
+    command = [sys.executable, "-c", ASKED_EARLY + MAIN, "serve", tmp_path, "--http", "127.0.0.1:0"]
+    done = subprocess.run(command, stderr=subprocess.PIPE, timeout=60)
+    assert (done.returncode, done.stderr.count(b"stopped")) == (0, 1)

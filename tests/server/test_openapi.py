@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from server.servers import QUOTES, served
 from tamis.registry import Principal, Right
 from tamis.server.access import new_token
-from tamis.server.web.routes import ROUTES
+from tamis.server.web.routes.table import ROUTES
 
 EXAMPLES = int(os.environ.get("TAMIS_SCHEMA", "3"))
 ENDLESS = ["/api/events", "/api/channels/{c}/live", "/api/flows/{f}/spaces/{x}/live"]

@@ -19,9 +19,9 @@ from tamis.pubsub import packets
 from tamis.pubsub.channel import Channel
 from tamis.pubsub.packets import Answers, Peer, body_of, packable
 from tamis.registry import Principal, Right, SqliteRegistry
-from tamis.server import packets_server
 from tamis.server.access import hashed, new_token
-from tamis.server.packet_commands import COMMANDS
+from tamis.server.tcp import packets as packets_server
+from tamis.server.tcp.packet_commands import COMMANDS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "packets"))
 from client import DOUBLE, LONG, STRING, Client

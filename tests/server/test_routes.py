@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from server.servers import QUOTES, served
-from tamis.server.web.routes import ROUTES
+from tamis.server.web.routes.table import ROUTES
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 import pytest
 
 from server.servers import QUOTES, served
+from tamis.engine.live.id_table import Slots
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.schema import Schema
-from tamis.server import snapshots
+from tamis.server import parts, snapshots
 from tamis.server.snapshots import Snapshots
 
 LANGUAGE = Language(Schema.of(symbol=str, price=float))
@@ -75,6 +77,26 @@ def test_a_broker_starts_with_its_snapshot_and_what_changed_since(tmp_path, monk
             many = [{"attributes": {"price": price}} for price in (1.0, 10.0, 100.0)]
             dry = http.post("/api/channels/quotes/messages?dry=1", json=many).json()["matches"]
             assert [sorted(one) for one in dry] == [["comes"], ["stays"], ["changes", "stays"]]
+
+
+def test_who_comes_first_waits_for_nothing_that_a_start_can_do(tmp_path, monkeypatch):
+    same = filters(random.Random(3), range(1, 40))
+    first, second = Judge(LANGUAGE), Judge(LANGUAGE)
+    first.restore(same)
+    first.matcher.save(tmp_path / "m")
+    second.restore(same, type(first.matcher).load(tmp_path / "m"))
+    monkeypatch.delattr(Slots, "_renew")  # the table of ids is made by now
+    second.put(40, ">", "price > 5")
+
+    async def warmed():
+        done = []
+        monkeypatch.setattr(parts, "_warm", lambda: done.append(True))
+        own = parts.Parts.at(tmp_path / "broker", local=True)
+        own.start()
+        assert done  # no thread does it while others want to work
+        await own.hub.stop()
+
+    asyncio.run(warmed())
 
 
 def test_a_channel_that_goes_takes_its_snapshot_along(tmp_path):

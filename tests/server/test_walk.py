@@ -18,7 +18,7 @@ from websockets.exceptions import InvalidStatus
 from server.servers import QUOTES, served
 from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
-from tamis.server.packet_commands import COMMANDS
+from tamis.server.tcp.packet_commands import COMMANDS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "packets"))
 from client import Client

@@ -17,7 +17,7 @@ from cyclopts import App, CycloptsError, Parameter
 from cyclopts.validators import Number
 
 from tamis import __version__
-from tamis.cli import broker
+from tamis.cli.broker import COMMANDS
 from tamis.cli.flows import flow_app
 from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
 from tamis.cli.rules import check_samples, diff, report
@@ -44,7 +44,7 @@ app.command(diff)
 app.command(report)
 app.command(wire)
 app.command(flow_app)
-for _command in (broker.serve, broker.publish, broker.subscribe, broker.principal, broker.channel):
+for _command in COMMANDS:
     app.command(_command)
 Word = Annotated[str, Parameter(allow_leading_hyphen=True)]  # "-" or "-1 < price"
 

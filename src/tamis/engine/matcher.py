@@ -116,7 +116,10 @@ class Matcher:
         """Pairs (id, selector), in the order of adding."""
 
         def take(inside: Contents) -> list[tuple[Id, str]]:
-            return [(inside.ids[s], inside.texts[s]) for s in inside.slots.all().tolist()]
+            ids, texts, slots = inside.ids, inside.texts, inside.slots.all().tolist()
+            if 2 * len(slots) > len(ids):  # saved ones are read together, not one by one
+                ids, texts = list(ids), list(texts)
+            return [(ids[s], texts[s]) for s in slots]
 
         return self._write(take)
 

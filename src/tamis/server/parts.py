@@ -63,7 +63,7 @@ class Parts:
         self.spaces.load()
         self.history.start()
         self.visits.start()
-        self.hub.keep(asyncio.to_thread(_warm))
+        _warm()
 
     async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:
         """In a thread, and not for ever: proofs can take long."""
@@ -87,8 +87,11 @@ def _audited(caller: Caller, action: str, target: str) -> AuditEntry:
 
 
 def _warm() -> None:
-    """Load the compiled kernels before the first message needs them."""
+    """Load the compiled kernels before anybody connects. A thread that loads them meanwhile would
+    hold up all others for a second."""
     judge = Judge(Language(Schema(())))
     judge.add(1, "a.*", "price < 10 AND symbol = 'x'")
     for count in (1, 100):
         judge.match([("a.b", {"price": 5.0, "symbol": "x"})] * count)
+    if judge.matcher.example(1) is not None:
+        judge.matcher.covers(1, 1)

@@ -19,10 +19,10 @@ import uvicorn
 
 from tamis.errors import InputError
 from tamis.server.deliveries import MailServer
-from tamis.server.listening import Listener
-from tamis.server.packets_server import PacketsServer
 from tamis.server.parts import Parts
-from tamis.server.stomp_server import StompServer
+from tamis.server.tcp.listening import Listener
+from tamis.server.tcp.packets import PacketsServer
+from tamis.server.tcp.stomp import StompServer
 from tamis.server.web.http import application
 from tamis.server.web.raw_socket import Http, RawSocket
 
@@ -178,7 +178,11 @@ def _config(settings: Settings, parts: Parts) -> uvicorn.Config:
 
 
 async def serve(settings: Settings) -> None:
-    """Run until a signal asks to stop."""
+    """Run until a signal asks to stop. One that comes while it starts is heard as well: a broker
+    that ended there would not save the matchers that it just compiled."""
+    stopping = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with running(settings) as found:
         scheme = "https" if settings.certificate else "http"
         LOG.info("listening on %s://%s:%d", scheme, settings.http.host, found.http)
@@ -188,12 +192,8 @@ async def serve(settings: Settings) -> None:
             LOG.info("packets on port %d", found.packets)
         if not settings.local and not found.parts.hub.registry.principals():
             LOG.warning("nobody may do anything yet: make a principal with `tamis principal`")
-        gc.collect()
-        gc.freeze()  # what is here now stays: nobody need look through it again
+        gc.freeze()  # what is here now stays: nobody need look through it, not even once
         gc.enable()
-        stopping = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
         await stopping.wait()
         LOG.info("stopping: no new connections, what was taken is finished")
     LOG.info("stopped")

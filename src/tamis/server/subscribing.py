@@ -75,13 +75,13 @@ class Subscribing:
         notice = matcher.add(0, joined(wish.subjects, wish.selector))
         if notice is not None and wish.selector:
             return [f"{notice}"]
-        own = self._candidates(matcher, caller, channel, wish, name)
-        found = []
-        for number, other in enumerate(own, 1):
-            matcher.add(number, joined(other.filter.subjects, other.filter.selector))
-            if matcher.covers(number, 0):
-                same = matcher.covers(0, number)
-                found.append(f"{'equal to' if same else 'covered by'} {other.name}")
+        found, proved = [], dict[str, str]()  # by selector: many of one's own may have the same
+        for other in self._candidates(matcher, caller, channel, wish, name):
+            text = joined(other.filter.subjects, other.filter.selector)
+            if text not in proved:
+                proved[text] = _relation(matcher, len(proved) + 1, text)
+            if proved[text]:
+                found.append(f"{proved[text]} {other.name}")
         return found
 
     def _candidates(
@@ -201,6 +201,14 @@ class Subscribing:
     async def end(self, caller: Caller, channel: Open, name: str) -> None:
         known = self.find(caller, channel, name)
         await self.hub.change(lambda request: End(request, known.channel, name))
+
+
+def _relation(matcher: Matcher, number: int, text: str) -> str:
+    """What subscription 0 is to one with this selector; empty: nothing that can be proved."""
+    matcher.add(number, text)
+    if not matcher.covers(number, 0):
+        return ""
+    return "equal to" if matcher.covers(0, number) else "covered by"
 
 
 def moment(text: str) -> int:

@@ -190,6 +190,7 @@ class Judge:
             self.matcher.remove(gone)
         self.matcher.add_many(new)
         self.changes += len(new)
+        _ = 0 in self.matcher  # a saved one makes its table of ids now, not for who comes first
 
     def _agrees(self, saved: Matcher) -> bool:
         own = self.matcher

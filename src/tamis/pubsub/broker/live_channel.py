@@ -71,7 +71,9 @@ class LiveChannel:
                 for one, bound in stored]  # fmt: skip
         given = np.fromiter((s.number for s in many), np.int64, len(many))
         last = int(given.max(initial=0))
-        self._free = np.setdiff1d(np.arange(1, last), given).tolist()
+        free = np.ones(last + 1, bool)
+        free[0] = free[given] = False
+        self._free = np.flatnonzero(free).tolist()
         self._know(last)
         for one in many:
             one.number = one.number or self.number_for()

@@ -1,4 +1,4 @@
-"""The routes of HTTP: read the request, call one function, write JSON."""
+"""HTTP and WebSocket: recognise who asks, then let a route answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-import msgspec
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -16,80 +15,17 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from tamis.errors import (
-    AccessError,
-    BusyError,
-    InputError,
-    LogError,
-    RegistryError,
-    SubscriptionError,
-    TamisError,
-)
+from tamis.errors import AccessError, TamisError
 from tamis.server.access import Caller
-from tamis.server.frames import encode
 from tamis.server.parts import Parts
+from tamis.server.web.answers import Handler, failed, json
 from tamis.server.web.frame_reader import PROTOCOL
-from tamis.server.web.json_socket import Connection, told
+from tamis.server.web.json_socket import Connection
+from tamis.server.web.openapi import document
 from tamis.server.web.raw_socket import NAME, RawSocket
+from tamis.server.web.routes.table import OPEN, ROUTES
 
-MAX_REQUEST = 32 << 20  # bytes of one request
-PATIENCE = 30.0  # seconds for a request's body to arrive
 _HERE = {"127.0.0.1", "localhost", "::1"}
-Handler = Callable[[Parts, Caller, Request], Awaitable[Response]]
-
-
-def json(content: object, status: int = 200) -> Response:
-    return Response(encode(content), status, media_type="application/json")
-
-
-async def body(request: Request, limit: int = MAX_REQUEST) -> bytes:
-    """The request's body, bounded in size and time; never unpacked."""
-    if request.headers.get("content-encoding", "identity") != "identity":
-        raise InputError("compressed requests are not taken")
-    parts, size = [], 0
-    async with asyncio.timeout(PATIENCE):
-        async for part in request.stream():
-            parts.append(part)
-            size += len(part)
-            if size > limit:
-                raise InputError(f"the request has more than {limit:,} bytes")
-    return b"".join(parts)
-
-
-async def form(request: Request, kind: type[Any]) -> Any:
-    """The request's JSON as a value of the kind."""
-    try:
-        return msgspec.json.decode(await body(request, 1 << 20) or b"{}", type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"the request cannot be read: {error}") from None
-
-
-def whole_number(request: Request, name: str, default: int, most: int) -> int:
-    text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InputError(f"{name} is a whole number")
-    return min(int(text), most)
-
-
-def status_of(error: TamisError) -> int:
-    if isinstance(error, AccessError):
-        return 403 if error.known else 401
-    if isinstance(error, BusyError):
-        return 429
-    if isinstance(error, LogError):
-        return 503
-    if isinstance(error, RegistryError | SubscriptionError):
-        return 409 if "already" in str(error) else 404 if "there is no" in str(error) else 422
-    return 422
-
-
-def failed(error: TamisError) -> Response:
-    response = json(told(error), status_of(error))
-    if response.status_code == 401:
-        response.headers["WWW-Authenticate"] = 'Basic realm="tamis", Bearer'
-    if response.status_code == 429:
-        response.headers["Retry-After"] = "1"
-    return response
 
 
 def refuse_strangers(parts: Parts, headers: Any) -> None:
@@ -160,9 +96,6 @@ def application(parts: Parts) -> ASGIApp:
 
 
 def _routed(parts: Parts) -> Starlette:
-    from tamis.server.web.openapi import document
-    from tamis.server.web.routes import OPEN, ROUTES
-
     routes: list[BaseRoute] = [
         Route(r.path, endpoint(parts, r.handler), methods=[r.method]) for r in ROUTES
     ]

@@ -11,7 +11,7 @@ import msgspec
 from tamis import __version__
 
 if TYPE_CHECKING:
-    from tamis.server.web.routes import RouteEntry
+    from tamis.server.web.routes.table import RouteEntry
 
 _WHOLE = {"limit", "first"}
 _FAILURES = {"401": "Nobody was recognised", "403": "No right", "404": "There is no such thing",

@@ -26,10 +26,10 @@ from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.stomp import Decoder, Frame, encode
 from tamis.server.access import Caller
-from tamis.server.listening import Listener, Outbox
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message
 from tamis.server.subscribing import Wish
+from tamis.server.tcp.listening import Listener, Outbox
 from tamis.server.visits import Visit
 
 _CONNECTING = 10.0  # seconds until a peer must have said who it is

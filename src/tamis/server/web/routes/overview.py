@@ -17,7 +17,7 @@ from tamis.server.frames import encode
 from tamis.server.history import FIGURES, SECONDS, figures
 from tamis.server.parts import Parts
 from tamis.server.subscribing import shown
-from tamis.server.web.http import json, whole_number
+from tamis.server.web.answers import json, whole_number
 
 _SHOWN = 5
 _STALLED = 1_000  # messages behind, with a session and without room: it does not read

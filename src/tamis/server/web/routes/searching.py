@@ -27,7 +27,7 @@ from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
 from tamis.server.subscribing import shown
-from tamis.server.web.http import json, whole_number
+from tamis.server.web.answers import json, whole_number
 
 STATES = ("never-matched", "slow", "problem", "paused", "gone")
 _PROVING = 2.0  # seconds that `covers:` may take; what was not looked at then is left out

@@ -10,11 +10,11 @@ from tamis.errors import MessageError
 from tamis.pubsub.channel_files import write_toml
 from tamis.pubsub.typecodes import c_name
 from tamis.pubsub.wire.messages import Notification
-from tamis.server import packet_subscriptions
 from tamis.server.channels import ChannelForm, Open
+from tamis.server.tcp import packet_subscriptions
 
 if TYPE_CHECKING:
-    from tamis.server.packets_server import PacketConnection
+    from tamis.server.tcp.packets import PacketConnection
 
 Said = dict[str, Any]
 Command = Callable[["PacketConnection", Said], Awaitable[Said]]

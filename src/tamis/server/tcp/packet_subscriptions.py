@@ -18,7 +18,7 @@ from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish
 
 if TYPE_CHECKING:
-    from tamis.server.packets_server import PacketConnection
+    from tamis.server.tcp.packets import PacketConnection
 
 Said = dict[str, Any]
 U16 = 0xFFFF

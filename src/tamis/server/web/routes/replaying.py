@@ -14,7 +14,7 @@ from tamis.server.frames import encode, line
 from tamis.server.parts import Parts
 from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish, moment
-from tamis.server.web.http import status_of, whole_number
+from tamis.server.web.answers import status_of, whole_number
 from tamis.server.web.json_socket import told
 
 _MOST = 10**17

@@ -24,12 +24,12 @@ from tamis.pubsub.wire.messages import (
     Subscription,
     Unsubscription,
 )
-from tamis.server import packet_commands, packet_subscriptions
 from tamis.server.access import Caller
 from tamis.server.channels import Open
-from tamis.server.listening import Listener, Outbox
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message as Published
+from tamis.server.tcp import packet_commands, packet_subscriptions
+from tamis.server.tcp.listening import Listener, Outbox
 from tamis.server.visits import Visit
 
 _CONNECTING = 10.0  # seconds until a peer must have said who it is

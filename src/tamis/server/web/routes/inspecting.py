@@ -23,7 +23,7 @@ from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
-from tamis.server.web.http import form, json
+from tamis.server.web.answers import form, json
 
 _RECENT = 2_000  # messages that a check looks at
 _PIECES = 20  # of a histogram of them

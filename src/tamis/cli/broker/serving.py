@@ -1,0 +1,85 @@
+"""`tamis serve`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from tamis.cli.broker.place import need_broker
+from tamis.errors import InputError
+
+if TYPE_CHECKING:
+    from tamis.server.deliveries import MailServer
+
+
+def serve(
+    directory: Path = Path("tamis-data"),
+    /,
+    *,
+    http: str = "127.0.0.1:8216",
+    stomp: Annotated[str | None, Parameter(show_default=False)] = None,
+    packets: Annotated[str | None, Parameter(show_default=False)] = None,
+    certificate: Annotated[Path | None, Parameter(show_default=False)] = None,
+    key: Annotated[Path | None, Parameter(show_default=False)] = None,
+    smtp: Annotated[str | None, Parameter(show_default=False)] = None,
+    mail_from: Annotated[str, Parameter(show_default=False)] = "",
+    quiet: Annotated[bool, Parameter(negative="")] = False,
+) -> None:
+    """Run a broker that keeps everything in DIRECTORY, until Ctrl-C or SIGTERM.
+
+    Parameters
+    ----------
+    directory
+        Where messages, channels and subscriptions are kept.
+    http
+        HOST:PORT for HTTP and WebSocket.
+    stomp
+        HOST:PORT for STOMP; without it there is none.
+    packets
+        HOST:PORT for binary packets; without it there are none.
+    certificate
+        A file with the TLS certificate; everything is encrypted then.
+    key
+        A file with its private key.
+    smtp
+        HOST:PORT of a mail server, for subscriptions by e-mail; TAMIS_SMTP_USER and
+        TAMIS_SMTP_PASSWORD log in there.
+    mail_from
+        The address that mails come from; needed with --smtp.
+    quiet
+        Log warnings and errors only.
+    """
+    need_broker()
+    import logging
+
+    from tamis.server.serve import Address, Settings, run
+
+    level = logging.WARNING if quiet else logging.INFO
+    form = 'time=%(asctime)s level=%(levelname)s msg="%(message)s"'
+    logging.basicConfig(level=level, format=form, stream=sys.stderr)
+    found = Settings(
+        directory,
+        Address.parse(http),
+        None if stomp is None else Address.parse(stomp, 61613),
+        None if packets is None else Address.parse(packets, 8217),
+        certificate,
+        key,
+        None if smtp is None else _mail_server(smtp, mail_from),
+    )
+    run(found)
+
+
+def _mail_server(smtp: str, sender: str) -> MailServer:
+    import os
+
+    from tamis.server.deliveries import MailServer
+    from tamis.server.serve import Address
+
+    found, login = Address.parse(smtp, 25), ("TAMIS_SMTP_USER", "TAMIS_SMTP_PASSWORD")
+    if not sender:
+        raise InputError("--smtp needs --mail-from, the address that mails come from")
+    user, password = (os.environ.get(name, "") for name in login)
+    return MailServer(found.host, found.port, sender, user, password)

@@ -1,0 +1,83 @@
+"""What handlers of HTTP share: bodies and forms that are bounded, answers, errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tamis.errors import (
+    AccessError,
+    BusyError,
+    InputError,
+    LogError,
+    RegistryError,
+    SubscriptionError,
+    TamisError,
+)
+from tamis.server.access import Caller
+from tamis.server.frames import encode
+from tamis.server.parts import Parts
+from tamis.server.web.json_socket import told
+
+MAX_REQUEST = 32 << 20  # bytes of one request
+PATIENCE = 30.0  # seconds for a request's body to arrive
+Handler = Callable[[Parts, Caller, Request], Awaitable[Response]]
+
+
+def json(content: object, status: int = 200) -> Response:
+    return Response(encode(content), status, media_type="application/json")
+
+
+async def body(request: Request, limit: int = MAX_REQUEST) -> bytes:
+    """The request's body, bounded in size and time; never unpacked."""
+    if request.headers.get("content-encoding", "identity") != "identity":
+        raise InputError("compressed requests are not taken")
+    parts, size = [], 0
+    async with asyncio.timeout(PATIENCE):
+        async for part in request.stream():
+            parts.append(part)
+            size += len(part)
+            if size > limit:
+                raise InputError(f"the request has more than {limit:,} bytes")
+    return b"".join(parts)
+
+
+async def form(request: Request, kind: type[Any]) -> Any:
+    """The request's JSON as a value of the kind."""
+    try:
+        return msgspec.json.decode(await body(request, 1 << 20) or b"{}", type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"the request cannot be read: {error}") from None
+
+
+def whole_number(request: Request, name: str, default: int, most: int) -> int:
+    text = request.query_params.get(name, str(default))
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise InputError(f"{name} is a whole number")
+    return min(int(text), most)
+
+
+def status_of(error: TamisError) -> int:
+    if isinstance(error, AccessError):
+        return 403 if error.known else 401
+    if isinstance(error, BusyError):
+        return 429
+    if isinstance(error, LogError):
+        return 503
+    if isinstance(error, RegistryError | SubscriptionError):
+        return 409 if "already" in str(error) else 404 if "there is no" in str(error) else 422
+    return 422
+
+
+def failed(error: TamisError) -> Response:
+    response = json(told(error), status_of(error))
+    if response.status_code == 401:
+        response.headers["WWW-Authenticate"] = 'Basic realm="tamis", Bearer'
+    if response.status_code == 429:
+        response.headers["Retry-After"] = "1"
+    return response

@@ -1,0 +1,61 @@
+"""Channels: list, show, create, change and close them; publish to them."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tamis.server.access import Caller
+from tamis.server.channels import ChannelForm, shown
+from tamis.server.parts import Parts
+from tamis.server.publishing import read_messages
+from tamis.server.web.answers import body, form, json, whole_number
+from tamis.server.web.routes import inspecting
+
+
+async def channels(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require_any()
+    text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
+    limit = whole_number(request, "limit", 50, 1000)
+    found = [shown(c) for c in parts.channels.visible(caller)]
+    found = [c for c in found if text in f"{c['name']} {c['sentence']}".lower()]
+    found = sorted((c for c in found if c["name"] > after), key=lambda c: str(c["name"]))
+    return json({"channels": found[:limit], "more": len(found) > limit})
+
+
+async def channel(parts: Parts, caller: Caller, request: Request) -> Response:
+    found = parts.channels.get(caller, request.path_params["c"])
+    oldest, _ = await parts.hub.in_reader(parts.hub.log.bounds, found.entry.number)
+    readable = found.live.matched + 1
+    return json({**shown(found), "first": oldest, "readable": readable})
+
+
+async def put_channel(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = request.path_params["c"]
+    caller.require("manage", name)
+    told: ChannelForm = await form(request, ChannelForm)
+    known = (caller.tenant, name) in parts.channels.by_name
+    change = parts.channels.change if known else parts.channels.create
+    made = await change(caller, name, told)
+    await parts.audit(caller, "channel.change" if known else "channel.create", name)
+    return json(shown(made), 200 if known else 201)
+
+
+async def close_channel(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = request.path_params["c"]
+    await parts.channels.close(caller, name)
+    await parts.audit(caller, "channel.close", name)
+    return Response(status_code=204)
+
+
+async def publish(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("publish", channel.entry.name)
+    kind = request.headers.get("content-type", "")
+    messages = read_messages(await body(request), "ndjson" in kind or "jsonl" in kind)
+    if request.query_params.get("dry") == "1":
+        drafts = parts.publishing.drafts(caller, channel, messages)
+        return json({"matches": inspecting.would_match(caller, channel, drafts)})
+    publisher = request.query_params.get("publisher", "")
+    sequences = await parts.publishing.publish(caller, channel, publisher, messages)
+    return json({"sequences": sequences})

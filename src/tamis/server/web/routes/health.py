@@ -1,0 +1,36 @@
+"""What needs no rights: whether the broker is well, and its figures for Prometheus."""
+
+from __future__ import annotations
+
+import time
+
+from starlette.responses import Response
+
+from tamis.server.parts import Parts
+from tamis.server.web.answers import json
+
+
+def health(parts: Parts) -> Response:
+    problem = parts.hub.problem
+    seconds = round(time.time() - parts.hub.started, 3)
+    status = {"status": "refusing" if problem else "ok", "seconds": seconds}
+    return json({**status, **({"problem": "the log cannot be written"} if problem else {})})
+
+
+def metrics(parts: Parts) -> Response:
+    broker = parts.hub.broker
+    subscriptions = sum(len(c.subscriptions) for c in broker.channels.values())
+    values = {
+        "tamis_published_messages_total": broker.published,
+        "tamis_delivered_messages_total": broker.delivered,
+        "tamis_refused_messages_total": parts.hub.refused,
+        "tamis_sessions": len(broker.sessions),
+        "tamis_subscriptions": subscriptions,
+        "tamis_channels": len(broker.channels),
+        "tamis_subscriptions_behind": broker.behind,
+    }
+    lines = []
+    for name, value in values.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        lines += [f"# TYPE {name} {kind}", f"{name} {value}"]
+    return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

@@ -1,0 +1,149 @@
+"""Principals, their rights and tokens, and the audit log."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tamis.errors import AccessError, RegistryError
+from tamis.language import parse
+from tamis.registry import VERBS, Principal, Right
+from tamis.registry.values import Verb
+from tamis.server.access import Caller, hashed, new_token
+from tamis.server.parts import Parts
+from tamis.server.web.answers import form, json, whole_number
+
+_CENTURY = 3_155_760_000  # seconds
+_TOKEN_ID = 16  # characters of a token's hash that name it
+
+
+class PrincipalForm(msgspec.Struct, forbid_unknown_fields=True):
+    password: str = ""
+    tenant: str = ""
+    selector: str = ""
+    rate: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
+    subscriptions: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 0
+
+
+class RightForm(msgspec.Struct, forbid_unknown_fields=True):
+    verb: Verb
+    channel: str = "*"
+    subjects: str = ">"
+
+
+class TokenForm(msgspec.Struct, forbid_unknown_fields=True):
+    label: str = ""
+    verbs: tuple[Verb, ...] = VERBS
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=_CENTURY)] = 0  # 0: for ever
+
+
+def _managed(parts: Parts, caller: Caller, name: str) -> Principal:
+    """A principal of the caller's tenant; only managers of all may ask."""
+    caller.require("manage", "*")
+    found = _known(parts, caller.tenant, name)
+    if found is None:
+        raise RegistryError(f"there is no principal {name}")
+    return found
+
+
+def _known(parts: Parts, tenant: str, name: str) -> Principal | None:
+    everybody = parts.hub.registry.principals()
+    return next((p for p in everybody if (p.tenant, p.name) == (tenant, name)), None)
+
+
+async def put_principal(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require("manage", "*")
+    name, told = request.path_params["p"], await form(request, PrincipalForm)
+    tenant = told.tenant or caller.tenant
+    if caller.rights is not None and tenant != caller.tenant:
+        raise AccessError(f"{caller.name} has no right to another tenant")
+    known = _known(parts, tenant, name)
+    if told.selector:
+        for dialect in ("tamis", "jms"):
+            parse(told.selector, dialect=dialect)
+    password = hashed(told.password) if told.password else known.password if known else ""
+    made = Principal(name, tenant, password, told.selector, told.rate, told.subscriptions)
+    await parts.hub.in_registry(parts.hub.registry.put_principal, made)
+    await parts.visits.renew()
+    await parts.audit(caller, "principal.put", made.login)
+    return json({"name": name, "tenant": tenant, "login": made.login}, 200 if known else 201)
+
+
+async def principals(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require("manage", "*")
+    found = [p for p in parts.hub.registry.principals()
+             if caller.rights is None or p.tenant == caller.tenant]  # fmt: skip
+    return json({"principals": [
+        {"name": p.name, "tenant": p.tenant, "login": p.login, "selector": p.selector,
+         "rate": p.rate, "rights": parts.hub.registry.rights(p.login)} for p in found
+    ]})  # fmt: skip
+
+
+async def end_principal(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = _managed(parts, caller, request.path_params["p"]).login
+    await parts.hub.in_registry(parts.hub.registry.remove_principal, name)
+    gone = AccessError(f"principal {name} has ended", known=False)
+    for live in parts.hub.broker.channels.values():
+        for one in [s for s in live.subscriptions.values() if s.principal == name]:
+            parts.hub.broker.drop(one, gone)
+    parts.hub.pump()
+    await parts.visits.renew()
+    await parts.audit(caller, "principal.end", name)
+    return Response(status_code=204)
+
+
+async def put_right(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = _managed(parts, caller, request.path_params["p"]).login
+    told = await form(request, RightForm)
+    change = parts.hub.registry.put_right if request.method == "POST" else (
+        parts.hub.registry.remove_right
+    )  # fmt: skip
+    await parts.hub.in_registry(change, Right(name, told.verb, told.channel, told.subjects))
+    await parts.visits.renew()
+    verb = "right.give" if request.method == "POST" else "right.take"
+    await parts.audit(caller, verb, f"{name} {told.verb} {told.channel} {told.subjects}")
+    return json({"rights": parts.hub.registry.rights(name)})
+
+
+async def make_token(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = _managed(parts, caller, request.path_params["p"]).login
+    told = await form(request, TokenForm)
+    registry = parts.hub.registry
+    secret = await parts.hub.in_registry(
+        new_token, registry, name, told.label, tuple(told.verbs), told.seconds
+    )
+    await parts.audit(caller, "token.make", f"{name} {told.label}")
+    return json({"token": secret}, 201)
+
+
+async def tokens(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Never the secrets themselves: only their hashes are kept."""
+    name = _managed(parts, caller, request.path_params["p"]).login
+    found = parts.hub.registry.tokens(name)
+    return json({"tokens": [
+        {"id": t.digest[:_TOKEN_ID], "label": t.label, "verbs": t.verbs, "expires": t.expires}
+        for t in found
+    ]})  # fmt: skip
+
+
+async def end_token(parts: Parts, caller: Caller, request: Request) -> Response:
+    name = _managed(parts, caller, request.path_params["p"]).login
+    wanted = request.path_params["t"]
+    known = [t for t in parts.hub.registry.tokens(name) if t.digest[:_TOKEN_ID] == wanted]
+    if not known:
+        raise RegistryError(f"there is no token {wanted}")
+    await parts.hub.in_registry(parts.hub.registry.remove_token, known[0].digest)
+    await parts.visits.renew()
+    await parts.audit(caller, "token.end", f"{name} {known[0].label}")
+    return Response(status_code=204)
+
+
+async def audit(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require("manage", "*")
+    most = whole_number(request, "limit", 100, 1000)
+    await parts.hub.flush_audits()
+    entries = parts.hub.registry.audits(most, None if caller.rights is None else caller.tenant)
+    return json({"audit": entries})

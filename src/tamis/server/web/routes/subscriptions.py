@@ -1,0 +1,105 @@
+"""Subscriptions of a channel: list, show, make, change and end them; what waits for them."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tamis.server.access import Caller
+from tamis.server.parts import Parts
+from tamis.server.subscribing import Wish, shown
+from tamis.server.web.answers import form, json, whole_number
+
+
+async def subscriptions(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
+    text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
+    limit = whole_number(request, "limit", 50, 1000)
+    found = []
+    for name in sorted(channel.live.subscriptions):
+        one = channel.live.subscriptions[name]
+        own = parts.subscribing.shows(caller, channel, one)
+        if name > after and own and text in f"{name} {one.filter.selector}".lower():
+            found.append(shown(one, channel.live.matched))
+            if len(found) > limit:
+                break
+    return json({"subscriptions": found[:limit], "more": len(found) > limit})
+
+
+async def subscription(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    found = parts.subscribing.find(caller, channel, request.path_params["s"])
+    return json(shown(found, channel.live.matched))
+
+
+async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("subscribe", channel.entry.name)
+    name, wish = request.path_params["s"], await form(request, Wish)
+    parts.subscribing.check(caller, channel, wish)
+    delivery = parts.deliveries.wanted(wish)
+    noted = asyncio.ensure_future(parts.notes(caller, channel, wish, name))  # beside the disk
+    try:
+        made = await parts.subscribing.durable(caller, channel, name, wish, delivery=delivery)
+    except BaseException:
+        noted.cancel()
+        raise
+    notes = await noted
+    parts.deliveries.follow(made)
+    parts.audit_soon(caller, "subscription.put", f"{channel.entry.name}/{name}")
+    return json({**shown(made, channel.live.matched), "notes": notes})
+
+
+async def dead_letters(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    found = parts.subscribing.find(caller, channel, request.path_params["s"])
+    delivery = parts.deliveries.running.get(found.key)
+    letters = list(delivery.dead) if delivery else []
+    return json({"failures": delivery.failures if delivery else 0, "dead": [
+        {"sequence": record.sequence, "problem": problem} for record, problem in letters
+    ]})  # fmt: skip
+
+
+async def end_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    await parts.subscribing.end(caller, channel, request.path_params["s"])
+    parts.deliveries.forget((channel.entry.number, request.path_params["s"]))
+    name = f"{channel.entry.name}/{request.path_params['s']}"
+    await parts.audit(caller, "subscription.end", name)
+    return Response(status_code=204)
+
+
+async def pause(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    await parts.subscribing.pause(caller, channel, request.path_params["s"], True)
+    return await subscription(parts, caller, request)
+
+
+async def resume(parts: Parts, caller: Caller, request: Request) -> Response:
+    channel = parts.channels.get(caller, request.path_params["c"])
+    await parts.subscribing.pause(caller, channel, request.path_params["s"], False)
+    return await subscription(parts, caller, request)
+
+
+async def drop_waiting(parts: Parts, caller: Caller, request: Request) -> Response:
+    """What it has not got yet is given up; the answer says how much that was."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    found = parts.subscribing.find(caller, channel, request.path_params["s"])
+    lag = shown(found, channel.live.matched)["lag"]
+    parts.hub.broker.skip(found)
+    parts.hub.pump()
+    await parts.audit(caller, "subscription.drop", f"{channel.entry.name}/{found.name} {lag}")
+    return json({"dropped": lag, **shown(found, channel.live.matched)})
+
+
+async def disconnect(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Nothing is lost: it goes on at its cursor when somebody takes it up again."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    found = parts.subscribing.find(caller, channel, request.path_params["s"])
+    parts.hub.broker.send_away(found)
+    parts.hub.pump()
+    await parts.audit(caller, "subscription.disconnect", f"{channel.entry.name}/{found.name}")
+    return await subscription(parts, caller, request)
