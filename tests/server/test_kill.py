@@ -81,7 +81,7 @@ def test_kill_9_under_load_loses_and_doubles_nothing(running):
                 seen.append((message.sequence, message.attributes["volume"]))
                 messages.acknowledge(message)
 
-        threads = [threading.Thread(target=publish), threading.Thread(target=receive)]
+        threads = [threading.Thread(target=f, daemon=True) for f in (publish, receive)]
         for thread in threads:
             thread.start()
         chance, slowest = random.Random(5), 0.0
@@ -100,7 +100,9 @@ def test_kill_9_under_load_loses_and_doubles_nothing(running):
         ending.set()
         for thread in threads:
             thread.join(60)
-            assert not thread.is_alive()
+            told = (directory / "errors").read_text()[-2000:]
+            state = f"{len(seen)} seen of {len(acknowledged)}; the server said: {told}"
+            assert not thread.is_alive(), state
     print(f"{KILLS} kills, {len(acknowledged)} acknowledged, back in {slowest:.1f} s")
     sequences = [sequence for sequence, _ in seen]
     assert sequences == sorted(set(sequences)), "twice, or out of order"
