@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from tamis.cli.progress import counted
 from tamis.errors import InputError, TamisError
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def follow_channel(
     mirror = Mirror(folder, name, server=broker.server, token=broker.token)
 
     def tell(version: int) -> None:
-        print(f"version {version}: {len(mirror.table):,} subscriptions", flush=True)
+        print(f"version {version}: {counted(len(mirror.table), 'subscription')}", flush=True)
 
     if once:
         tell(mirror.update())
