@@ -9,17 +9,15 @@ os.environ["TAMIS_KERNELS"] = "now"  # before kernels are imported
 
 import contextlib
 import fcntl
-import gc
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
-from numba.core import targetconfig
 
 from tamis.engine import Matcher
 from tamis.flow.states.fold.compiled import warm as warm_states
+from tamis.haste import compile_in_haste
 from tamis.kernel import STORE, show_progress
 from tamis.pubsub.channel import Channel, ChannelAttribute
 from tamis.pubsub.subject import Subject, SubjectFilter
@@ -50,24 +48,6 @@ def main() -> None:
                 STORE.all_compiled()
     finally:
         done.set()
-
-
-def _in_haste() -> None:
-    """For a process that only compiles: no garbage collection, and flags that compare quickly.
-
-    numba looks its functions up by flags, 300,000 times. It compares all of them, and gives all of
-    them one hash.
-    """
-    gc.disable()
-    flags: Any = targetconfig.TargetConfig
-    if hasattr(flags, "options"):
-        flags.__eq__ = lambda own, other: _set(own) == _set(other)
-        flags.__hash__ = lambda own: hash(frozenset(_set(own)))
-
-
-def _set(flags: Any) -> dict[str, object]:
-    """The flags that are not as they are by default."""
-    return {n: v for n, v in flags._values.items() if v != flags.options[n].default}
 
 
 @contextlib.contextmanager
@@ -144,6 +124,6 @@ def _wide_or(seed: int) -> str:
 
 
 if __name__ == "__main__":
-    _in_haste()
+    compile_in_haste()
     main()
     os._exit(0)  # taking apart what was compiled takes longer than most kernels

@@ -485,7 +485,7 @@ def test_the_bar_shows_rows_where_their_number_is_known_and_else_tasks():
     assert _part(Progress(5, 1, batches=2)) == (0, None)
     assert (
         _progress_text(Progress(5, 1, batches=2), 2.0)
-        == "5 rows, 2 rows/s, 1 matches, 2 micro-batches"
+        == "5 rows, 2 rows/s, 1 match, 2 micro-batches"
     )
 
 

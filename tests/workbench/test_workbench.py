@@ -12,6 +12,7 @@ import pytest
 
 import strategies as st
 from tamis import InputError, Matcher, Schema
+from tamis.cli.rules import diff
 from tamis.language import canonical
 from tamis.workbench.cases import Case, failures, read_cases
 from tamis.workbench.comparing import Difference
@@ -143,3 +144,16 @@ def test_what_is_wrong_with_a_file_of_tests_is_told(
 def test_a_file_that_is_missing_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_cases(tmp_path / "none.toml")
+
+
+def test_one_subscription_is_not_called_subscriptions(tmp_path: Path, capsys) -> None:
+    for name, bound in (("old", 70), ("new", 50)):
+        (tmp_path / f"{name}.csv").write_text(f"id,selector\ncheap,price < {bound}\n")
+    (tmp_path / "rows.jsonl").write_text('{"price": 60}\n')
+    diff(*(str(tmp_path / name) for name in ("old.csv", "new.csv", "rows.jsonl")))
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:4] == [
+        "0 subscriptions added, 0 removed",
+        "lost messages: 1 subscription",
+        "  cheap: 1",
+    ]

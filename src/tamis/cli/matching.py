@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tamis.cli.progress import counted
 from tamis.cli.report import Report, is_bare
 from tamis.engine import Id, Matcher, Matches
 from tamis.errors import MessageError, SelectorError, SubscriptionError
@@ -79,8 +80,9 @@ class Job:
     def summary(self, seconds: float) -> str:
         rate = self.messages / seconds if seconds else 0.0
         return (
-            f"{self.messages:,} messages ({self.matched:,} matched), {self.matches:,} matches, "
-            f"{len(self.matcher):,} subscriptions, {seconds:.2f} s, {rate:,.0f} messages/s"
+            f"{counted(self.messages, 'message')} ({self.matched:,} matched), "
+            f"{counted(self.matches, 'match', 'matches')}, "
+            f"{counted(len(self.matcher), 'subscription')}, {seconds:.2f} s, {rate:,.0f} messages/s"
         )
 
     def _matches(self, batch: Batch, rows: Any, start: int) -> Iterator[tuple[int, Matches]]:

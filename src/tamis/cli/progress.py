@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, silence elsewhere."""
+"""A progress bar on a terminal, silence elsewhere; numbers in words."""
 
 from __future__ import annotations
 
@@ -37,3 +37,8 @@ def progress() -> Iterator[Track]:
             return advance
 
         yield track
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things: `1 match`, `2 matches`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

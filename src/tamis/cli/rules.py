@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from cyclopts.validators import Number
 
 from tamis.cli.options import STANDARD, Language, Semantics, need_schema
+from tamis.cli.progress import counted
 from tamis.errors import InputError
 
 if TYPE_CHECKING:
@@ -209,11 +210,11 @@ def _difference_text(found: Difference, most: int) -> str:
 
     lines = [
         f"{found.changed:,} of {found.messages:,} messages match other subscriptions",
-        f"{len(found.added):,} subscriptions added, {len(found.removed):,} removed",
+        f"{counted(len(found.added), 'subscription')} added, {len(found.removed):,} removed",
     ]
     for word, counts in (("gained", found.gained), ("lost", found.lost)):
         if counts:
-            lines.append(f"{word} messages: {len(counts):,} subscriptions")
+            lines.append(f"{word} messages: {counted(len(counts), 'subscription')}")
             lines += [f"  {id}: {count:,}" for id, count in most_changed(counts, most)]
     for e in found.examples:
         message = json.dumps(e.message, default=str, ensure_ascii=False)
@@ -225,15 +226,13 @@ def _difference_text(found: Difference, most: int) -> str:
 
 def _report_text(found: dict[str, list[Any]]) -> str:
     titles = {
-        "never": "match no message",
-        "always": "match every message",
-        "equal": "match the same messages as each other",
-        "covered": "are covered by another (covered, covering)",
+        "never": "subscriptions that match no message",
+        "always": "subscriptions that match every message",
+        "equal": "groups of subscriptions that match the same messages",
+        "covered": "subscriptions that another covers (covered, covering)",
     }
     lines = []
     for key, rows in found.items():
-        lines.append(
-            f"{len(rows):,} {'groups' if key == 'equal' else 'subscriptions'} {titles[key]}"
-        )
+        lines.append(f"{titles[key]}: {len(rows):,}")
         lines += [f"  {', '.join(map(str, row)) if isinstance(row, list) else row}" for row in rows]
     return "\n".join(lines)

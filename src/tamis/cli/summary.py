@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tamis.cli.progress import counted
+
 if TYPE_CHECKING:
     from tamis.spark.jobs.running import Progress, Running, Tell
 
@@ -54,7 +56,7 @@ def _progress_text(now: Progress, seconds: float) -> str:
     rows = f"{now.rows:,}" + (f" of {now.of_rows:,}" if now.of_rows else "") + " rows"
     rate = f"{now.rows / seconds if seconds else 0:,.0f} rows/s"
     batches = "" if now.batches is None else f", {now.batches:,} micro-batches"
-    return f"{rows}, {rate}, {now.matches:,} matches{batches}"
+    return f"{rows}, {rate}, {counted(now.matches, 'match', 'matches')}{batches}"
 
 
 def print_summary(

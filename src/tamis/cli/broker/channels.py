@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from tamis.cli.broker.place import LOCAL, Broker, need_broker
+from tamis.cli.progress import counted
 
 channel = App(name="channel", help="Create, show, list and close channels.")
 
@@ -134,7 +135,7 @@ def follow_channel(
     mirror = Mirror(folder, name, server=broker.server, token=broker.token)
 
     def tell(version: int) -> None:
-        print(f"version {version}: {len(mirror.table):,} subscriptions", flush=True)
+        print(f"version {version}: {counted(len(mirror.table), 'subscription')}", flush=True)
 
     if once:
         tell(mirror.update())

@@ -18,6 +18,7 @@ from tamis.logic.terms import CHANGES_CASE
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_HIGHEST = 2**31 - 1  # of 32 bits
 _LETTERS = {"lower": (65, 90), "upper": (97, 122), "casefold": (65, 90)}  # of ASCII, that change
 
 
@@ -65,7 +66,11 @@ class Words(Sequence[str]):
     def find(self, table: Table) -> I4:
         """Which string of the table each text is, -1 where it is none."""
         found = np.empty(len(self), np.int32)
-        find(self.values.data, self.values.offsets, np.ones(len(self), bool), table, found)
+        offsets: Any = self.values.offsets
+        if offsets[-1] <= _HIGHEST:  # as those of Arrow, so that `find` is compiled once
+            offsets = offsets.astype(np.int32)
+            offsets.flags.writeable = False
+        find(self.values.data, offsets, np.ones(len(self), bool), table, found)
         return found
 
     def __len__(self) -> int:
