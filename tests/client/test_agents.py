@@ -10,7 +10,8 @@ import pytest
 
 from server.servers import QUOTES, served
 from tamis.client import Agent, AsyncAgent
-from tamis.errors import TamisError
+from tamis.errors import SubscriptionError, TamisError
+from tamis.server.serve import Address
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +155,31 @@ def test_a_slow_reader_leaves_the_live_path_and_loses_nothing(server, agent, cha
             publisher.publish_many(channel, many)
     got = [slow.get(30).attributes["volume"] for _ in range(count)]
     assert got == list(range(count))
+
+
+def test_a_subscription_that_is_refused_when_it_resumes_says_so(tmp_path):
+    """Before, its reader waited for ever."""
+    with served(tmp_path / "first") as first:
+        port = first.found.http
+        agent = Agent(first.url)
+        agent.put_channel("quotes", QUOTES)
+        messages = agent.subscribe("quotes", "price > 0", durable="mine")
+    with served(tmp_path / "empty", http=Address("127.0.0.1", port)):
+        for _ in range(2):  # and says it again
+            with pytest.raises(SubscriptionError, match="quotes"):
+                messages.get(20)
+        agent.close()
+
+
+def test_a_callback_that_raises_ends_the_agent_with_words(server, channel):
+    def count(message):
+        raise KeyError("volume")
+
+    with Agent(server.url) as agent, Agent(server.url) as other:
+        agent.subscribe(channel, callback=count)
+        kept = agent.subscribe(channel, durable="beside")
+        other.publish(channel, {"price": 1.0})
+        with pytest.raises(TamisError, match="the agent stopped: KeyError: 'volume'"):
+            list(kept)
+        with pytest.raises(TamisError, match="the agent stopped"):
+            agent.publish(channel, {"price": 2.0})

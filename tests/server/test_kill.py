@@ -111,6 +111,25 @@ def test_kill_9_under_load_loses_and_doubles_nothing(running):
     assert len(acknowledged) > 50
 
 
+def test_messages_that_were_acknowledged_do_not_fill_the_window_again(running):
+    """Cursors are written five times a second: a broker that is killed may send messages again
+    that the program has done with. Before, the agent dropped them and the broker waited."""
+    directory, port, box = running
+    with Agent(f"http://127.0.0.1:{port}") as agent:
+        agent.put_channel("quotes", QUOTES)
+        messages = agent.subscribe("quotes", durable="mine", window=2)
+        for turn in range(4):
+            agent.publish_many("quotes", [{"attributes": {"volume": turn}}] * 3)
+            for _ in range(3):
+                message = messages.get(30)
+                assert message.attributes == {"volume": turn}
+                messages.acknowledge(message)
+            box["process"].kill()
+            box["process"].wait()
+            box["process"] = start(directory, port)
+            wait_for(port, box["process"])
+
+
 def test_it_stops_cleanly_when_asked_to(running):
     _, port, box = running
     with Agent(f"http://127.0.0.1:{port}") as agent:

@@ -50,6 +50,8 @@ class AsyncAgent:
         self._pending: dict[int, tuple[str, asyncio.Future[Any]]] = {}
         self._room = asyncio.Semaphore(MAX_PENDING)
         self._subscribed: dict[str, Subscribed] = {}
+        self._resuming: dict[int, Subscribed] = {}
+        self._last_words: list[asyncio.Future[None]] = []
         self._socket: Any = None
         self._task: asyncio.Task[None] | None = None
         self._refused: TamisError | None = None
@@ -109,16 +111,31 @@ class AsyncAgent:
         for _, future in self._pending.values():
             if not future.done():
                 future.set_exception(error)
-        for one in self._subscribed.values():
-            one.queue.put_nowait(error)
+        for one in self._subscribed.values():  # behind what has come already
+            self._last_words.append(asyncio.ensure_future(one.queue.put(error)))
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """An agent that stops is never silent: a callback may have raised anything."""
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            stopped = TamisError(f"the agent stopped: {type(error).__name__}: {error}")
+            stopped.__cause__ = error
+            self._give_up(stopped)
 
     async def _resume(self, socket: Any) -> None:
         """First the subscriptions, then all that was not answered, in its old order."""
+        self._resuming.clear()
         for one in list(self._subscribed.values()):
             if one.confirmed:
-                await socket.send(json.dumps({**one.request(), "request": 0}))
-        for text, _ in list(self._pending.values()):
-            await socket.send(text)
+                number = next(self._requests)
+                self._resuming[number] = one
+                await socket.send(json.dumps({**one.request(), "request": number}))
+        sent: set[int] = set()
+        while waiting := self._pending.keys() - sent:  # meanwhile more may be asked for
+            for number in sorted(waiting):
+                if number in self._pending:
+                    await socket.send(self._pending[number][0])
+            sent |= waiting
         self._socket = socket
 
     async def send(self, request: Mapping[str, Any]) -> None:
@@ -134,7 +151,8 @@ class AsyncAgent:
         if self._refused is not None:
             raise self._refused
         if self._task is None:
-            self._task = asyncio.ensure_future(self._run())
+            self._task = asyncio.create_task(self._run())
+            self._task.add_done_callback(self._ended)
         async with self._room:
             number = next(self._requests)
             future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -165,7 +183,9 @@ class AsyncAgent:
                             )
                         )
             case "lost":
-                self._subscribed[found["subscription"]].lost.append((found["first"], found["last"]))
+                known = self._subscribed.get(found["subscription"])
+                if known is not None:  # else the program has just left it
+                    known.lost.append((found["first"], found["last"]))
             case "taken":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:
@@ -175,11 +195,23 @@ class AsyncAgent:
                 if gone is not None:
                     await gone.queue.put(SubscriptionError(found["error"]))
             case "error":
-                if not found["request"]:  # what was to be resumed, or an acknowledgement
+                if not found["request"]:  # an acknowledgement
                     self.history.append((time.time(), found["error"]))
+                await self._not_resumed(found)
                 self._answer(found["request"], _error(found))
             case _:
                 self._answer(found["request"], found)
+
+    async def _not_resumed(self, found: dict[str, Any]) -> None:
+        """Its reader is told; unless the broker wants to be asked once more."""
+        refused, error = self._resuming.pop(found["request"], None), _error(found)
+        if refused is None:
+            return
+        if isinstance(error, BusyError):
+            raise ConnectionError(str(error))
+        self.history.append((time.time(), found["error"]))
+        self._subscribed.pop(refused.name, None)
+        await refused.queue.put(SubscriptionError(found["error"]))
 
     def _answer(self, request: int, answer: object) -> None:
         _, future = self._pending.get(request, ("", None))

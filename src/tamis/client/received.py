@@ -47,6 +47,7 @@ class Subscribed:
     notes: list[str] = field(default_factory=list)
     lost: list[tuple[int, int]] = field(default_factory=list)
     highest: dict[str, tuple[int, int]] = field(default_factory=dict)  # by source
+    done: dict[str, int] = field(default_factory=dict)  # what was acknowledged, by source
     confirmed: bool = False
     queue: asyncio.Queue[Received | TamisError] = field(
         default_factory=lambda: asyncio.Queue(BUFFER)
@@ -66,7 +67,11 @@ class Subscribed:
     async def receive(self, message: Received) -> None:
         place = message.sequence, message.path
         if place <= self.highest.get(message.source, (0, 0)):
-            return  # it came before the connection was lost
+            # It came before the connection was lost. A broker that crashed may have forgotten that
+            # it was acknowledged, and would wait for that once the window is full.
+            if message.sequence <= self.done.get(message.source, 0):
+                await self.acknowledge(message)
+            return
         self.highest[message.source] = place
         if self.callback is None:
             await self.queue.put(message)
@@ -79,13 +84,15 @@ class Subscribed:
 
     async def acknowledge(self, message: Received) -> None:
         """Everything up to this message is done: after a restart it does not come again."""
+        self.done[message.source] = max(message.sequence, self.done.get(message.source, 0))
         await self.agent.send({"type": "ack", "name": self.name, "sequence": message.sequence,
                                "source": message.source})  # fmt: skip
 
     async def get(self) -> Received:
-        """The next message."""
+        """The next message. A subscription that came to its end says so to whoever asks again."""
         found = await self.queue.get()
         if isinstance(found, TamisError):
+            self.queue.put_nowait(found)  # nothing comes behind it
             raise found
         return found
 

@@ -218,6 +218,9 @@ class Connection:
                 await self._unsubscribe(found)
         except TamisError as error:
             self._fail(found.request, error)
+        except Exception:  # a bug: the peer would wait for ever
+            self._fail(found.request, TamisError("the broker failed: see its log"))
+            raise
         finally:
             self._working = False
             while self._behind and not self._working:
