@@ -10,7 +10,8 @@ import pytest
 import oracle
 from dose import dose
 from tamis import Matcher
-from tamis.engine.compile import direct_rows as plan
+from tamis.engine.compile import direct_rows
+from tamis.engine.compile import plans as plan
 from tamis.engine.live import state
 from tamis.language import parse
 from tamis.messages.table import to_batch
@@ -168,5 +169,19 @@ def test_more_attributes_than_a_signature_has_bits(semantics: str, monkeypatch) 
     ]
     assert matcher.match_many(messages).to_pylist() == expected
     assert [matcher.match(m) for m in messages] == expected
-    rows = matcher._contents.folding.state.parts[0].segment.plans[0].rows
-    assert rows.shape[:, plan.NEEDS].any()
+    made = matcher._contents.folding.state.parts[0].segment.plans[0]
+    assert made.rows.shape[:, direct_rows.NEEDS].any()
+    assert len(made.lone.owner) > 100
+    assert (made.lone.column < 0).any()
+    gone = set(rng.sample(range(len(texts)), 50))
+    for id in gone:
+        matcher.remove(id)
+    expected = [[i for i in row if i not in gone] for row in expected]
+    batch, _ = to_batch(messages, schema, list(schema), from_value)
+    assert matcher.match_batch(batch).to_pylist() == expected
+    assert matcher.count_batch(batch).tolist() == [len(row) for row in expected]
+    ids, bits = matcher.bitmap_batch(batch)
+    held = [
+        [i for i, row in zip(ids, bits, strict=True) if _bit(row, m)] for m in range(len(batch))
+    ]
+    assert held == expected

@@ -1,11 +1,10 @@
-"""Plans: clusters that one value leads to, and what they ask of a message beside bounds.
+"""Clusters that one value leads to, and what they ask of a message beside bounds.
 
 Most clusters have a single way in, an event of one value (`symbol = 'IBM'`): a message meets
 them once or never. Their cubes ask for bounds of keys, for other values (`venue = 'N'`) and for
 flags. All that is no bound stands in one word for each message, its *signature*: a bit for every
 flag, and for every term with such values a field that holds the number of the value plus one.
-`engine/kernels/direct.py` evaluates such clusters; a plan is made when a segment meets its first
-batch.
+`engine/kernels/direct.py` evaluates such clusters.
 """
 
 # mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs
@@ -33,13 +32,11 @@ from tamis.engine.layout import (
     I8,
     MUST,
     NEED,
-    ROOT,
     TEST,
     WANT,
-    Access,
     Requirements,
 )
-from tamis.kernel import arrays_from, kernel
+from tamis.kernel import kernel
 
 Field = tuple[int, int]  # number of a term, and a family
 Fields = dict[Field, Points]
@@ -50,7 +47,6 @@ WIDTH = 62  # bits of a signature
 MOST_TESTS = 6
 CHUNK = 64  # cubes that can be skipped together
 CHUNKED = 128  # cubes of a cluster in which that is worth it
-_LARGE = 1 << 22  # bytes of bounds and masks, beyond which no cache holds them
 FIRST, MASK, OWNER, COUNT, SHAPE, LEAST = range(6)  # columns of `row`
 TESTS, MASKED, ASKED, WANTED, NEEDS, KEYS = range(6)  # columns of `shape`
 NEEDED = KEYS + 2 * MOST_TESTS  # and behind the keys
@@ -76,67 +72,13 @@ class Rows(NamedTuple):
     least: I8
 
 
-class Ways(NamedTuple):
-    """Which values messages have, way by way (a field, or what some messages have of one).
-
-    Value v of way w leads to the rows from begin[base[w] + v] to the next. order[places[w]:
-    places[w + 1]] are the messages that have a value, by value; none: all, as they come.
-    """
-
-    begin: I4
-    base: I8
-    codes: I4  # way x message: its value, or -1
-    order: I4
-    places: I8
-
-
-class Plan(NamedTuple):
-    rows: Rows
-    begin: I4  # value -> its first row, the fields one behind the other
-    begins: dict[Field, tuple[int, int]]  # where a field begins there, and how many values it has
-    shifts: dict[Field, int]  # where a field stands in the signature
-    flags: dict[Flag, int]  # where a flag does
-    access: Access  # to the other clusters
-    listed: bool  # whether anybody else asks for events
-    large: bool  # whether messages with the same value should stand side by side
-
-
-def plan_of(segment: Segment, computed: frozenset[int]) -> Plan:
-    """The plan of a segment. Values of the `computed` terms (their places in the index) reach the
-    kernels as events alone: they lead to no row, and stand in no signature."""
-    if not segment.plans:
-        segment.plans.append(_plan(segment, computed))
-    plan: Plan = segment.plans[0]
-    return plan
-
-
-def _plan(segment: Segment, computed: frozenset[int]) -> Plan:
-    clusters, access = segment.clusters, segment.access
-    valued = [t for i, t in enumerate(segment.index.terms) if i not in computed]
-    fields = {(t.number, f): p for t in valued for f, p in t.points.items()}
+def rows_of(
+    segment: Segment, fields: Fields, direct: Marks
+) -> tuple[Rows, dict[Field, int], dict[Flag, int]]:
+    """A row for each direct cluster, and where fields and flags stand in signatures. Clusters that
+    cannot be direct are struck off."""
     signs, shifts, flags = _signs(segment, fields)
-    direct = _single(access, fields, len(clusters.starts) - 1)
-    direct &= np.diff(clusters.starts[:, ROOT]) == 0
-    rows = _rows(segment, signs, direct, _implied(segment, fields))
-    begin, begins, row = _by_value(fields, access, direct, rows.row)
-    others = ~direct[access.clusters]
-    offsets = np.concatenate([[0], np.cumsum(others)])[access.offsets]
-    rest = Access(offsets.astype(np.int64), access.clusters[others])
-    listed = len(rest.clusters) > 0 or len(segment.everywhere) > 0
-    large = rows.bound.nbytes + rows.mask.nbytes > _LARGE
-    rows = rows._replace(row=row)
-    return Plan(rows, begin, begins, shifts, flags, rest, bool(listed), large)
-
-
-def _single(access: Access, fields: Fields, clusters: int) -> Marks:
-    """Clusters with one way in, which is a value."""
-    values = np.zeros(len(access.offsets) - 1, bool)
-    for points in fields.values():
-        values[points.events] = True
-    good = access.clusters[np.repeat(values, np.diff(access.offsets))]
-    single: Marks = np.bincount(access.clusters, minlength=clusters) == 1
-    single &= np.bincount(good, minlength=clusters) == 1
-    return single
+    return _rows(segment, signs, direct, _implied(segment, fields)), shifts, flags
 
 
 # --- signatures --------------------------------------------------------------
@@ -436,37 +378,3 @@ def _least(cubes, chunked, row, least):
                 place = first + t * n + begin
                 least[at] = cubes.bound[place : place + min(CHUNK, n - begin)].min()
                 at += 1
-
-
-def _by_value(
-    fields: Fields, access: Access, direct: Marks, row: I4
-) -> tuple[I4, dict[Field, tuple[int, int]], I4]:
-    """The rows of direct clusters in the order of the values that lead to them."""
-    begins: dict[Field, tuple[int, int]] = {}
-    chosen, firsts = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
-    first, place = 0, 0
-    wanted = direct & (row[:, COUNT] > 0)
-    for field, points in fields.items():
-        begin, clusters = arrays_from(_reached, points.offsets, points.events, access, wanted)
-        if len(clusters):
-            begins[field] = place, len(begin) - 1
-            firsts.append(begin + np.int32(first))
-            chosen.append(clusters)
-            first, place = first + len(clusters), place + len(begin)
-    return np.concatenate(firsts), begins, row[np.concatenate(chosen)]
-
-
-@kernel
-def _reached(offsets, events, access, wanted):
-    """Of each value, its first among the wanted clusters; and these."""
-    begin = np.zeros(offsets.size, np.int32)
-    found = np.empty(access.clusters.size, np.int32)
-    count = 0
-    for v in range(offsets.size - 1):
-        for i in range(offsets[v], offsets[v + 1]):
-            for k in range(access.offsets[events[i]], access.offsets[events[i] + 1]):
-                if wanted[access.clusters[k]]:
-                    found[count] = access.clusters[k]
-                    count += 1
-        begin[v + 1] = count
-    return begin, found[:count].copy()

@@ -62,7 +62,7 @@ class Segment:
     everywhere: I4  # the events that any message may be asked for
     plans: list[Any] = field(
         default_factory=list, repr=False, compare=False
-    )  # see engine/compile/direct_rows.py
+    )  # see engine/compile/plans.py
     graphs: list[Any] = field(
         default_factory=list, repr=False, compare=False
     )  # see engine/kernels/one_message.py

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram.bdd import HIGHEST
-from tamis.engine.compile.direct_rows import Plan, Ways
+from tamis.engine.compile.plans import Plan, Ways
 from tamis.engine.encode.columns import AnyColumn, Column, Lists, Mixed, Texts, from_values
 from tamis.engine.encode.events import (
     by_value,
@@ -79,11 +79,12 @@ _NO_WAYS = Ways(_NO_EVENTS, _NO_OFFSETS[:0], _NO_CODES, _NO_EVENTS, _NO_OFFSETS)
 
 class Encoded(NamedTuple):
     """Messages for a segment: a block, and for clusters that one value leads to (see
-    engine/compile/direct_rows.py) the codes that lead there and the signature of each message."""
+    engine/compile/plans.py) the codes that lead there and the signature of each message."""
 
     block: Block
     plan: Plan | None = None
     ways: Ways = _NO_WAYS
+    lone: Ways = _NO_WAYS  # the same, to lone cubes
     signature: I8 = _NO_SIGNATURE
 
 
@@ -108,22 +109,24 @@ def encode_directly(
     for feature in features:
         if feature.field in plan.shifts:
             sign_values(feature.code, plan.shifts[feature.field], signature)
-    return Encoded(block, plan, _ways(plan, features, length), signature)
+    return Encoded(block, plan, *_ways(plan, features, length), signature)
 
 
-def _ways(plan: Plan, features: list[Feature], length: int) -> Ways:
-    """The features whose values lead to rows."""
-    chosen = [(f.code, *plan.begins[f.field]) for f in features if f.field in plan.begins]
+def _ways(plan: Plan, features: list[Feature], length: int) -> tuple[Ways, Ways]:
+    """The features whose values lead to rows, and to lone cubes."""
+    chosen = [(f.code, plan.begins[f.field]) for f in features if f.field in plan.begins]
     if not chosen:
-        return _NO_WAYS
+        return _NO_WAYS, _NO_WAYS
     order, places = [_NO_EVENTS], np.zeros(len(chosen) + 1, np.int64)
-    for i, (code, _, values) in enumerate(chosen):
-        if plan.large and length > values:
-            order.append(arrays_from(by_value, code, values))
+    for i, (code, begin) in enumerate(chosen):
+        if plan.large and length > begin.values:
+            order.append(arrays_from(by_value, code, begin.values))
             places[i + 1] = len(order[-1])
-    codes = np.stack([code for code, _, _ in chosen])
-    base = np.array([first for _, first, _ in chosen], np.int64)
-    return Ways(plan.begin, base, codes, np.concatenate(order), np.cumsum(places))
+    codes = np.stack([code for code, _ in chosen])
+    known = codes, np.concatenate(order), np.cumsum(places)
+    rows = np.array([begin.row for _, begin in chosen], np.int64)
+    lone = np.array([begin.lone for _, begin in chosen], np.int64)
+    return Ways(plan.begin, rows, *known), Ways(plan.lone.begin, lone, *known)
 
 
 def encode(

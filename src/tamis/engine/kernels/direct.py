@@ -88,7 +88,7 @@ def run_direct(rows, ways, keys, flags, signature, output, mode):
     whose = np.empty((3, _AT_ONCE), np.int32)
     for w in range(base.size):
         led = places[w + 1] - places[w]
-        led = led if led else codes.shape[1]
+        led = 0 if base[w] < 0 else led if led else codes.shape[1]
         for first in range(0, led, _AT_ONCE):
             count = _gather(ways, w, first, min(led - first, _AT_ONCE), whose)
             while count:
@@ -142,5 +142,36 @@ def run_direct(rows, ways, keys, flags, signature, output, mode):
                         low = stop
                     if plain:
                         counts[m] += total
+                count = _further(whose, count)
+    record(hits, size, owner, output, mode)
+
+
+@kernel
+def run_lone(lone, ways, keys, output, mode):
+    """The lone cubes that messages' values lead to, one way after the other."""
+    _, base, codes, _, places = ways
+    _, column, bound, owner = lone
+    counts, plain = output.counts, mode == COUNT and output.alive.size == 0
+    hits, size = np.empty(HITS, np.int64), 0
+    whose = np.empty((3, _AT_ONCE), np.int32)
+    for w in range(base.size):
+        led = places[w + 1] - places[w]
+        led = 0 if base[w] < 0 else led if led else codes.shape[1]
+        for first in range(0, led, _AT_ONCE):
+            count = _gather(ways, w, first, min(led - first, _AT_ONCE), whose)
+            while count:
+                if size > HITS - _AT_ONCE:
+                    record(hits, size, owner, output, mode)
+                    size = 0
+                for i in range(count):
+                    m, r = np.int64(whose[0, i]), np.int64(whose[1, i])
+                    c = np.int64(column[r])
+                    flip = c >> 63  # all bits of a column that is complemented
+                    holds = bound[r] <= keys[c ^ flip, m] ^ flip
+                    if plain:
+                        counts[m] += holds
+                    else:
+                        hits[size] = m << 32 | r
+                        size += holds
                 count = _further(whose, count)
     record(hits, size, owner, output, mode)

@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from tamis.engine.compile.direct_rows import plan_of
+from tamis.engine.compile.plans import plan_of
 from tamis.engine.compile.programs import Source
 from tamis.engine.compile.segment import Segment
 from tamis.engine.encode.batch import Messages
@@ -22,7 +22,7 @@ from tamis.engine.encode.columns import AnyColumn
 from tamis.engine.encode.single import Single, encode_one
 from tamis.engine.encode.term_program import computed_terms
 from tamis.engine.encode.term_words import words_of
-from tamis.engine.kernels.direct import run_direct
+from tamis.engine.kernels.direct import run_direct, run_lone
 from tamis.engine.kernels.one_message import Graph, graph_of, run_one
 from tamis.engine.kernels.output import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
 from tamis.engine.kernels.rows import ROWS
@@ -286,8 +286,11 @@ def _run_led(part: Part, given: Encoded, output: Output, mode: int) -> None:
     """Clusters that one value leads to, and trees."""
     segment, block = part.segment, given.block
     if given.plan is not None and len(given.ways.base):
-        rows, sign = given.plan.rows, given.signature
-        run_direct(rows, given.ways, block.keys, block.flags, sign, output, mode)
+        rows, sign, lone = given.plan.rows, given.signature, given.plan.lone
+        if len(rows.row):
+            run_direct(rows, given.ways, block.keys, block.flags, sign, output, mode)
+        if len(lone.owner):
+            run_lone(lone, given.lone, block.keys, output, mode)
     if len(segment.trees.tree):
         run_trees(segment.trees, block, _lists(segment.trees), output, mode)
 
