@@ -81,9 +81,20 @@ def _compile() -> None:
         matcher.bitmap_batch(table)
         matcher.remove(0)
         matcher.settle()
+    _many_columns()
     _terms_and_boxes()
     _lists(symbols)
     _packets(pa.table({"symbol": symbols, **numbers}))
+
+
+def _many_columns() -> None:
+    """The kernels of batches of many columns."""
+    names = {f"{kind.__name__}{i}": kind for kind in (str, float) for i in range(10)}
+    matcher = Matcher(Schema.of(names))
+    matcher.add_many((i, f"str{i % 10} = 'S{i}' AND float{i % 10} < {i}") for i in range(100))
+    matcher.settle()
+    texts, numbers = [f"S{i}" for i in range(100)], [float(i) for i in range(100)]
+    matcher.count_batch(pa.table({n: texts if k is str else numbers for n, k in names.items()}))
 
 
 def _terms_and_boxes() -> None:

@@ -196,7 +196,7 @@ def combine_all(nodes, op, operands, atoms):
         f, g = operands
         late = nodes.test[f] >= nodes.test[g]
         return combine(nodes, op, g if late else f, f if late else g, atoms)
-    order = np.argsort(-nodes.test[operands].astype(np.int64))
+    order = np.argsort(-nodes.test[operands].astype(np.int64), kind="mergesort")
     result = np.int32(1 - op)
     for i in order:
         result = combine(nodes, op, operands[i], result, atoms)

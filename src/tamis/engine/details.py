@@ -74,7 +74,7 @@ class Details:
         """The time of each message; empty where nobody asks."""
         if self.valid_at is None:
             return _NO_TIMES
-        if self.valid_at == NOW and NOW not in messages.columns:
+        if self.valid_at == NOW and not messages.has(NOW):
             return np.full(len(messages), time.time_ns() // 1000, np.int64)
         column = messages.attribute(self.valid_at)
         if isinstance(column, Column) and column.type is Type.TIMESTAMP:

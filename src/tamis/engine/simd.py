@@ -7,11 +7,13 @@ numpy does the same. Rows are WIDE words, 64-byte aligned (`aligned`).
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import carray, types  # type: ignore[attr-defined]
+from numba.extending import intrinsic
 
 from tamis.engine.layout import I8, U1, U8
 from tamis.kernel import kernel, vector
@@ -277,3 +279,47 @@ def word_at(typing: Any, array: Any, at: Any) -> Any:
 def half_at(typing: Any, array: Any, at: Any) -> Any:
     """The four bytes from array[at] on as half a word."""
     return types.uint32(array, types.int64), _bytes_at(32)
+
+
+# --- memory of others ----------------------------------------------------------
+
+
+def _as_pointer(typing: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+    return types.voidptr(types.int64), generate
+
+
+_pointer: Any = intrinsic(_as_pointer)
+
+
+def _from(kind: Any) -> Any:
+    def found(address: int, count: int) -> Any:
+        return np.ctypeslib.as_array((kind * int(count)).from_address(int(address)))
+
+    return found
+
+
+@kernel(inline=True, plain=_from(ctypes.c_uint8))
+def bytes_from(address: Any, count: Any) -> Any:
+    """So many bytes that begin at an address. Whoever calls keeps their owner alive."""
+    return carray(_pointer(address), (count,), np.uint8)
+
+
+@kernel(inline=True, plain=_from(ctypes.c_int32))
+def halves_from(address: Any, count: Any) -> Any:
+    """The same of numbers of four bytes."""
+    return carray(_pointer(address), (count,), np.int32)
+
+
+@kernel(inline=True, plain=_from(ctypes.c_int64))
+def words_from(address: Any, count: Any) -> Any:
+    """The same of numbers of eight bytes."""
+    return carray(_pointer(address), (count,), np.int64)
+
+
+@kernel(inline=True, plain=_from(ctypes.c_uint64))
+def tags_from(address: Any, count: Any) -> Any:
+    """The same of eight bytes without a sign."""
+    return carray(_pointer(address), (count,), np.uint64)

@@ -200,7 +200,12 @@ def _strings(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:
         column.validate(full=True)
         return column.cast(pa.string())
     except (pa.ArrowInvalid, UnicodeDecodeError):
-        raw = column.cast(pa.large_binary()).to_pylist()
+        bytes_ = column.cast(pa.large_binary())
+    try:
+        bytes_.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"column {name} is broken: {error}") from None
+    raw = bytes_.to_pylist()
     for i, value in enumerate(raw):
         if not _is_text(value):
             misfits.setdefault(i, f"{name} holds invalid UTF-8")

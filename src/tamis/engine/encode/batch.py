@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ from tamis.engine.encode.columns import (
     undefined,
 )
 from tamis.engine.encode.derive import derive
+from tamis.engine.encode.plain_columns import MANY, PlainColumns
 from tamis.errors import InputError, MessageError
 from tamis.language.tree import Attribute as Name
 from tamis.logic import Derived, Lookups, Semantics
@@ -31,8 +32,10 @@ if TYPE_CHECKING:
 class Messages:
     """A batch. Columns of attributes are given; those of derived terms are made when asked for."""
 
-    def __init__(self, length: int, columns: Mapping[str, AnyColumn]) -> None:
-        self.length, self.columns = length, columns
+    def __init__(
+        self, length: int, columns: dict[str, AnyColumn], plain: PlainColumns | None = None
+    ) -> None:
+        self.length, self.columns, self.plain = length, columns, plain
         self.derived: dict[Derived, AnyColumn] = {}
 
     def __len__(self) -> int:
@@ -45,7 +48,12 @@ class Messages:
             self.derived[term] = derive(term, self.attribute, self.length, lookups)
         return self.derived[term]
 
+    def has(self, name: str) -> bool:
+        return name in self.columns or (self.plain is not None and name in self.plain)
+
     def attribute(self, name: str) -> AnyColumn:
+        if self.plain is not None and name in self.plain and name not in self.columns:
+            self.columns[name] = self.plain.column(name)
         return self.columns.get(name) or undefined(self.length)
 
 
@@ -70,8 +78,13 @@ def from_table(
         raise InputError(f"the table has two columns {twice!r}: rename one of them")
     misfits: dict[int, str] = {}
     columns: dict[str, AnyColumn] = {}
-    for name, array in flatten(given, structs=True).items():
-        if name not in asked:
+    plain = None
+    if schema is None or semantics in ("sql", "strict"):
+        plain = _plain(table, {n: a for n, a in given.items() if n in asked}, schema)
+    known = plain.arrays if plain is not None else {}
+    rest = {n: a for n, a in given.items() if n not in known}
+    for name, array in flatten(rest, structs=True).items():
+        if name not in asked or name in known:
             continue
         own = schema[name] if schema is not None and name in schema else None
         columns[name] = _column(name, array, own, misfits)
@@ -79,7 +92,23 @@ def from_table(
         row, reason = min(misfits.items())
         more = f" (and {len(misfits) - 1} more rows)" if len(misfits) > 1 else ""
         raise MessageError(f"row {first + row}: {reason}{more}")
-    return Messages(table.num_rows, _complete(columns, table.num_rows, semantics, schema, first))
+    columns = _complete(columns, table.num_rows, semantics, schema, first)
+    return Messages(table.num_rows, columns, plain)
+
+
+def _plain(
+    table: pa.Table | pa.RecordBatch, given: dict[str, pa.Array], schema: Schema | None
+) -> PlainColumns | None:
+    """Columns that are read all at once, where there are many."""
+    import pyarrow as pa
+
+    if len(given) < MANY or not table.num_rows:
+        return None
+    try:
+        table.validate()
+    except pa.ArrowInvalid:  # it will be told which
+        return None
+    return PlainColumns.of(given, table.num_rows, schema)
 
 
 def _column(

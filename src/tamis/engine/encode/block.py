@@ -23,6 +23,7 @@ from tamis.engine.encode.events import (
     sign_flags,
     sign_values,
 )
+from tamis.engine.encode.plain_columns import PlainColumns
 from tamis.engine.encode.term_program import (
     Evaluated,
     Program,
@@ -95,9 +96,10 @@ def encode_directly(
     column_of: Callable[[Derived], AnyColumn],
     everywhere: I4,
     given: TermWords | None,
+    plain: PlainColumns | None = None,
 ) -> Encoded:
     """The messages of a batch for a segment of this plan, with these events in cluster 0."""
-    keys, flags, features, words = _read(index, length, column_of, given)
+    keys, flags, features, words = _read(index, length, column_of, given, plain)
     if plan.listed:
         block = _block(index, keys, flags, features, plan.access, everywhere)
     else:
@@ -122,11 +124,19 @@ def _ways(plan: Plan, features: list[Feature], length: int) -> tuple[Ways, Ways]
         if plan.large and length > begin.values:
             order.append(arrays_from(by_value, code, begin.values))
             places[i + 1] = len(order[-1])
-    codes = np.stack([code for code, _ in chosen])
+    codes = _stacked([code for code, _ in chosen])
     known = codes, np.concatenate(order), np.cumsum(places)
     rows = np.array([begin.row for _, begin in chosen], np.int64)
     lone = np.array([begin.lone for _, begin in chosen], np.int64)
     return Ways(plan.begin, rows, *known), Ways(plan.lone.begin, lone, *known)
+
+
+def _stacked(codes: list[I4]) -> I4:
+    """The codes as one array; those of plain columns are its rows already, in this order."""
+    whole: I4 | None = codes[0].base
+    if whole is not None and len(whole) == len(codes) and all(c.base is whole for c in codes):
+        return whole
+    return np.stack(codes)
 
 
 def encode(
@@ -146,6 +156,7 @@ def _read(
     length: int,
     column_of: Callable[[Derived], AnyColumn],
     given: TermWords | None,
+    plain: PlainColumns | None = None,
 ) -> tuple[I8, U1, list[Feature], Words]:
     """Keys, flags, which values the messages have, and the words of computed terms."""
     keys = np.empty((max(index.key_columns, 1), length), np.int64)
@@ -153,13 +164,19 @@ def _read(
     features: list[Feature] = []
     done: frozenset[int] = frozenset()
     program, words = program_of(index), NO_WORDS
+    asked = plain.asked(index) if plain is not None else None
     if program is None:
-        keys[:] = HIGHEST
+        keys[slice(None) if asked is None else asked.others] = HIGHEST
     else:
         ready, words = _computed(program, given, length, column_of, keys, flags)
         done = program.terms - ready.left
         if len(ready.events):
             features.append(Feature(np.arange(length, dtype=np.int32), ready.offsets, ready.events))
+    if plain is not None and asked is not None:
+        codes = asked.read(plain.at, keys, flags)
+        for code, (points, field) in zip(codes, asked.points, strict=True):
+            features.append(Feature(code, points.offsets, points.events, field))
+        done |= asked.terms
     for i, term in enumerate(index.terms):
         if i in done:
             continue
@@ -224,7 +241,7 @@ def _block(
     everywhere: I4,
 ) -> Block:
     length = flags.shape[1]
-    codes = np.stack([f.code for f in features]) if features else _NO_CODES
+    codes = _stacked([f.code for f in features]) if features else _NO_CODES
     offsets, starts = _counted(features, codes, length)
     few = access is None or not len(access.clusters) or offsets[-1] <= _LISTED * length
     if access is None or few:
@@ -364,7 +381,7 @@ def _keys(term: TermIndex, column: Column, constants: list[Any]) -> I8:
         return direct_keys(column)
     assert column.type is not None
     ranks = np.empty(len(column), np.int64)
-    rank(term.ranked(column.type), direct_keys(column), ranks)
+    rank(term.ranked(column.type), _read_only(direct_keys(column)), ranks)
     return ranks
 
 
@@ -386,7 +403,12 @@ def _point_codes(column: Column, points: Points) -> I4 | I8:
 
 def _fixed(array: I8) -> U8:
     """The keys as words that nobody may write: kernels are compiled for such."""
-    fixed = array.view(np.uint64)
+    words: U8 = _read_only(array.view(np.uint64))
+    return words
+
+
+def _read_only(array: Any) -> Any:
+    fixed = array.view()
     fixed.flags.writeable = False
     return fixed
 

@@ -65,12 +65,20 @@ class Words(Sequence[str]):
 
     def find(self, table: Table) -> I4:
         """Which string of the table each text is, -1 where it is none."""
-        found = np.empty(len(self), np.int32)
-        offsets: Any = self.values.offsets
-        if offsets[-1] <= _HIGHEST:  # as those of Arrow, so that `find` is compiled once
-            offsets = offsets.astype(np.int32)
-            offsets.flags.writeable = False
-        find(self.values.data, offsets, np.ones(len(self), bool), table, found)
+        found, offsets, first = np.empty(len(self), np.int32), self.values.offsets, 0
+        while first < len(found):  # with places of 32 bits, as those of Arrow
+            most = np.searchsorted(offsets, offsets[first] + _HIGHEST, "right") - 1
+            last = min(int(most), len(found))
+            if last == first:  # no selector holds a string of so many bytes
+                found[first] = -1
+                first += 1
+                continue
+            begin, end = int(offsets[first]), int(offsets[last])
+            bounds = (offsets[first : last + 1] - begin).astype(np.int32)
+            start = self.values.data.ctypes.data + begin
+            column = np.array((0, 0, bounds.ctypes.data, start, end - begin), np.int64)
+            find(column, table.at, np.ones(last - first, bool), found[first:last])
+            first = last
         return found
 
     def __len__(self) -> int:

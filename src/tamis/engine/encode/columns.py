@@ -83,10 +83,9 @@ class Texts(Column):
         found = np.empty(length, np.int32)
         if not length:
             return found
-        bounds = np.frombuffer(offsets, np.int32)[begin : begin + length + 1]
-        held = np.frombuffer(data or b"", np.uint8)
-        bounds.flags.writeable = held.flags.writeable = False  # kernels are compiled for that
-        find(held, bounds, self.valid, table, found)
+        held = (0, 0) if data is None else (data.address, data.size)
+        column = np.array((0, 0, offsets.address + 4 * begin, *held), np.int64)
+        find(column, table.at, self.valid, found)
         return found
 
 

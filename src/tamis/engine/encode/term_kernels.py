@@ -213,23 +213,19 @@ def encode_terms(nodes, asked, words, given, first, keys, flags, fired):
                     if o >= GT:  # the other way round
                         o = np.int8(LT + o - GT)
                         p, q, a, b = q, p, b, a
+                    not_less = np.int64(o == LE)  # the other way round
+                    less, more = (q, p) if not_less else (p, q)
                     if a == b == DOUBLE:
-                        if o == LT:
+                        if o != EQ and o != NE:
                             for m in range(length):
-                                ints[n, m] = np.int64(reals[p, m] < reals[q, m])
-                        elif o == LE:
-                            for m in range(length):
-                                ints[n, m] = np.int64(reals[p, m] <= reals[q, m])
+                                ints[n, m] = np.int64(reals[less, m] < reals[more, m]) ^ not_less
                         else:
                             for m in range(length):
                                 ints[n, m] = np.int64((reals[p, m] == reals[q, m]) == (o == EQ))
                     elif a == b and NOWHERE < a < UNLIKE:
-                        if o == LT:
+                        if o != EQ and o != NE:
                             for m in range(length):
-                                ints[n, m] = np.int64(ints[p, m] < ints[q, m])
-                        elif o == LE:
-                            for m in range(length):
-                                ints[n, m] = np.int64(ints[p, m] <= ints[q, m])
+                                ints[n, m] = np.int64(ints[less, m] < ints[more, m]) ^ not_less
                         else:
                             for m in range(length):
                                 ints[n, m] = np.int64((ints[p, m] == ints[q, m]) == (o == EQ))

@@ -47,6 +47,7 @@ def plant(
     used = templates.used(source.template)
     which = used.which
     offsets, words, more = _completed(used)
+    words.flags.writeable = False  # as those of `used`: kernels are compiled once
     keys = _with_flags(source, more[which])
     asked = np.empty(len(keys), np.int32)
     emit.literals(offsets, words, which, asked)

@@ -130,6 +130,17 @@ def _slots(program, own):
     return slot
 
 
+@kernel
+def _distinct(numbers):
+    """Sorted, each once. As np.unique, with a sort that is compiled anyway."""
+    own, count = np.empty(numbers.size, np.int64), 0
+    for i in np.argsort(numbers.astype(np.int64), kind="mergesort"):
+        if count == 0 or own[count - 1] != numbers[i]:
+            own[count] = numbers[i]
+            count += 1
+    return own[:count]
+
+
 # Fields of a frame of `tree`: its node, variable, stage, and what the path knows of the group.
 _NODE, _VARIABLE, _STAGE, _GROUP, _LOW, _HIGH, _VOID, _BASE, _KIN = range(9)
 
@@ -143,7 +154,7 @@ def tree(program, variables, trees, first, budget):
     """
     if program.size > MOST_WORDS:
         return OVER
-    own = np.unique(packed.asked(program[packed.is_literal(program)]))
+    own = _distinct(packed.asked(program[packed.is_literal(program)]))
     if own.size > MOST_VARIABLES:
         return OVER
     atoms = variables.group.size

@@ -11,13 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.engine.layout import I8, U1, U8
-from tamis.engine.simd import entry_of, mixed, word_at
+from tamis.engine.simd import (
+    bytes_from,
+    entry_of,
+    halves_from,
+    mixed,
+    tags_from,
+    word_at,
+    words_from,
+)
 from tamis.kernel import kernel
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _FEW = 512  # words: their slots may be sparse and still stay in the nearest cache
 _AT_ONCE = 512
 _LONG = np.uint64(1 << 63)
+# Where Arrow holds a column, in a row of numbers: the first value among the marks of those that are
+# there, and addresses: of these marks (0: all are there), of places or numbers, of bytes; and how
+# many bytes these are.
+FIRST, MARKS, VALUES, DATA, SIZE = range(5)
 
 
 class Strings(NamedTuple):
@@ -44,6 +56,7 @@ class Table(NamedTuple):
 
     entries: Entries
     strings: Strings
+    at: I8  # the address and the size of each of their four arrays
 
 
 def table_of(texts: Iterable[str]) -> Table:
@@ -51,10 +64,13 @@ def table_of(texts: Iterable[str]) -> Table:
     encoded = [text.encode("utf-8", "surrogatepass") for text in texts]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    strings = Strings(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+    data = np.frombuffer(bytearray().join(encoded), np.uint8)  # that may be written, as others are
+    strings = Strings(data, offsets)
     tags = np.empty(len(encoded), np.uint64)
     _tags(strings.data, strings.offsets, tags)
-    return Table(entries_of(tags), strings)
+    entries = entries_of(tags)
+    at = [n for array in (*entries, *strings) for n in (array.ctypes.data, array.size)]
+    return Table(entries, strings, np.array(at, np.int64))
 
 
 def entries_of(words: U8) -> Entries:
@@ -77,7 +93,7 @@ def _tail(data, at, left):
     return word
 
 
-@kernel(inline=True)
+@kernel
 def _hash(data, begin, end):
     value = _SEED ^ np.uint64(end - begin)
     at = begin
@@ -87,7 +103,7 @@ def _hash(data, begin, end):
     return mixed(value, _tail(data, at, end - at))
 
 
-@kernel(inline=True)
+@kernel
 def _same(data, begin, other, other_begin, length):
     at = 0
     while at + 8 <= length:
@@ -123,12 +139,17 @@ def _enter(words, slots):
 
 
 @kernel
-def find(data, offsets, valid, table, out):
-    """out[m]: which string of the table string m is, -1 where it is none.
+def find(column, table, valid, out):
+    """out[m]: which string of the table string m of the column is, -1 where it is none.
 
-    Tags first, some hundreds at a time: two short loops are faster than one long one.
+    Column and table (`at` of one) are addresses: batches have hundreds of both, and arrays from
+    there need no count of their references. Tags come first, some hundreds at a time: two short
+    loops are faster than one long one.
     """
-    (slots, words), (known, starts) = table
+    offsets = halves_from(column[VALUES], out.size + 1)
+    data = bytes_from(column[DATA], column[SIZE])
+    slots, words = halves_from(table[0], table[1]), tags_from(table[2], table[3])
+    known, starts = bytes_from(table[4], table[5]), words_from(table[6], table[7])
     tags = np.empty(_AT_ONCE, np.uint64)
     for first in range(0, out.size, _AT_ONCE):
         last = min(first + _AT_ONCE, out.size)

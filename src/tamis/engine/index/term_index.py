@@ -143,6 +143,9 @@ class Index:
     programs: list[Any] = field(
         default_factory=list, repr=False, compare=False
     )  # see engine/encode/term_program.py
+    asked: list[Any] = field(
+        default_factory=list, repr=False, compare=False
+    )  # see engine/encode/plain_columns.py
 
     def compiled(self) -> Index:
         """Without what only compiling asks for."""

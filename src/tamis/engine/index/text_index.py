@@ -76,9 +76,9 @@ def _scan(tables, term, texts, first, found, out_offsets, hard):
     for t in range(first, offsets.size - 1):
         k, begin, end = term[t], offsets[t], offsets[t + 1]
         found = Found(seen, mark + t + 1, out)
-        count = add_affixes(tables.prefixes, k, data, begin, end, False, out, count)
+        count = add_affixes(tables.prefixes, k, data, begin, end, np.int64(0), out, count)
         if count >= 0:
-            count = add_affixes(tables.suffixes, k, data, begin, end, True, out, count)
+            count = add_affixes(tables.suffixes, k, data, begin, end, np.int64(1), out, count)
         if count >= 0 and tables.substrings.event.size > 0:
             count = add_substrings(tables.substrings, k, data, begin, end, found, base, count)
         if count >= 0:

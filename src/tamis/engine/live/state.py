@@ -225,7 +225,7 @@ def _block(segment: Segment, messages: Messages, lookups: Lookups) -> Encoded:
     if length > _FEW_MESSAGES:
         plan = plan_of(segment, computed_terms(index))
         everywhere, words = segment.everywhere, words_of(segment)
-        return encode_directly(plan, index, length, column, everywhere, words)
+        return encode_directly(plan, index, length, column, everywhere, words, messages.plain)
     return Encoded(encode(index, length, column, segment.access, segment.everywhere))
 
 
