@@ -19,7 +19,7 @@ from tamis.engine.encode.columns import Column, from_arrow
 from tamis.engine.index.string_table import DATA, FIRST, MARKS, SIZE, VALUES, find
 from tamis.engine.index.term_index import Index, Points, TermIndex
 from tamis.engine.layout import I4, I8, U1
-from tamis.engine.simd import bytes_from, halves_from, words_from
+from tamis.engine.simd import bytes_from, halves_from, word_at, words_from
 from tamis.kernel import kernel
 from tamis.language.tree import Attribute as Name
 from tamis.logic.atoms import family_of
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MANY = 16  # columns from which on this pays
 COLUMN, TERM, BITS, PLACE, DOUBLE = range(5)  # of what is asked
+_BEYOND = np.uint64(0x8080808080808080)  # bits that no byte of ASCII has
 _INFINITY = np.int64(0x7FF0000000000000)
 _LOWEST = np.int64(-(2**63))
 _HIGHEST = np.int64(HIGHEST)
@@ -42,6 +43,7 @@ class PlainColumns:
     def __init__(self, arrays: dict[str, pa.Array], types: tuple[Type, ...], at: I8) -> None:
         self.arrays, self.types, self.at = arrays, types, at
         self.names = tuple(arrays)
+        self.number = {name: i for i, name in enumerate(arrays)}
 
     @classmethod
     def of(cls, given: Mapping[str, pa.Array], length: int, schema: Schema | None) -> Self | None:
@@ -93,8 +95,8 @@ class PlainColumns:
 
     def column(self, name: str) -> Column:
         """One of them by itself."""
-        array, kind = self.arrays[name], self.types[self.names.index(name)]
-        return from_arrow(normal(name, array, {}), kind)
+        array, kind = self.arrays[name], self.types[self.number[name]]
+        return from_arrow(normal(name, array, {}) if kind is Type.DOUBLE else array, kind)
 
     def asked(self, index: Index) -> Asked:
         """What a segment asks of these columns; kept for the next batch, which is often alike."""
@@ -185,17 +187,20 @@ def check_texts(at, texts, length, good):
     """Clear good[c] of columns of strings that are not ASCII, or whose places do not rise."""
     for c in texts:
         bounds = halves_from(at[c, VALUES], length + 1)
-        rises = np.uint8(1)
+        steps = np.int64(0)  # below 0 if any of them is
         for m in range(length):
-            rises &= np.uint8(bounds[m] <= bounds[m + 1])
-        if rises == 0:
+            steps |= np.int64(bounds[m + 1]) - np.int64(bounds[m])
+        if steps < 0:
             good[c] = 0
             continue
         data = bytes_from(at[c, DATA], at[c, SIZE])
-        most = np.uint8(0)
-        for i in range(bounds[0], bounds[length]):
-            most |= data[i]
-        good[c] = most < 128
+        i, last, bits = np.int64(bounds[0]), np.int64(bounds[length]), np.uint64(0)
+        while i + 8 <= last:
+            bits |= word_at(data, i)
+            i += 8
+        for k in range(i, last):
+            bits |= np.uint64(data[k])
+        good[c] = bits & _BEYOND == 0
 
 
 @kernel(inline=True)
