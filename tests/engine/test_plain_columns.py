@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -130,3 +131,29 @@ def test_an_exact_name_wins_over_a_field() -> None:
     matcher.add_many((f"-{i}", f"p.f{i} < 0") for i in range(MANY + 2))
     (found,) = set(map(tuple, matcher.match_batch(table).to_pylist()))
     assert found == (*(f"+{i}" for i in range(MANY)), f"-{MANY}", f"-{MANY + 1}")
+
+
+def test_threads_with_different_tables_do_not_mix_them_up() -> None:
+    """What a segment asks of the columns is kept; here two threads take turns in keeping it."""
+    rng = random.Random(4)
+    table = table_of(rng, 80)
+    matcher = Matcher(SCHEMA)
+    for name in NAMES:
+        for n in ("'v1'",) if name[0] == "s" else (1, 2):
+            matcher.add(f"{name} {n}", f"{name} {'=' if name[0] == 's' else '<'} {n}")
+    matcher.settle()
+    tables = [table, table.select(list(reversed(table.column_names)))]
+    wanted = matcher.count_batch(tables[0]).tolist()
+    wrong: list[object] = []
+
+    def work(own: pa.Table) -> None:
+        for _ in range(200):
+            if matcher.count_batch(own).tolist() != wanted:
+                wrong.append(own.column_names)
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in tables]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -99,12 +99,13 @@ class PlainColumns:
         return from_arrow(normal(name, array, {}) if kind is Type.DOUBLE else array, kind)
 
     def asked(self, index: Index) -> Asked:
-        """What a segment asks of these columns; kept for the next batch, which is often alike."""
-        known: list[Any] = index.asked
-        if not known or known[0] != (self.names, self.types):
-            known[:] = (self.names, self.types), _asked(index, self.names, self.types)
-        found: Asked = known[1]
-        return found
+        """What a segment asks of these columns; kept for the next batch, which is often alike.
+        Several threads may ask, for batches that are not."""
+        known: tuple[Any, Asked] | None = index.asked[0] if index.asked else None  # one at a time
+        if known is None or known[0] != (self.names, self.types):
+            known = (self.names, self.types), _asked(index, self.names, self.types)
+            index.asked[:] = [known]
+        return known[1]
 
 
 class Asked(NamedTuple):
