@@ -8,7 +8,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from numba.core import ir, postproc, targetconfig, transforms, types
+from numba.core import event, ir, postproc, ssa, targetconfig, transforms, types
+from numba.core.runtime import context as runtime
 
 from tamis.linked import KNOWN
 
@@ -18,7 +19,14 @@ _Lifetime: Any = postproc.VariableLifetime
 _canonical: Any = transforms.canonicalize_cfg
 _Function: Any = types.Function
 _Instruction: Any = ir.Inst
-_PLAIN = frozenset((str, int, float, bool, type(None), ir.Loc))  # hold no variables
+_Location: Any = ir.Loc
+_Scope: Any = ir.Scope
+_events: Any = event
+_ssa: Any = ssa
+_Counting: Any = runtime.NRTContext
+_PLAIN = frozenset(
+    (str, int, float, bool, type(None), ir.Loc, ir.Arg, ir.Const, ir.Global, ir.FreeVar)
+)  # hold no variables
 _run_after = _After.run
 _call_type = _Function.get_call_type
 _any_variables = _Instruction._rec_list_vars
@@ -34,6 +42,12 @@ def compile_in_haste() -> None:
     _After.run = _after
     _Function.get_call_type = _known_call_type
     _Instruction._rec_list_vars = _variables
+    # A function that is inlined is copied block by block, each time with the scope of all its
+    # variables. These are then replaced by variables of the caller's scope.
+    _Location.__deepcopy__ = _Scope.__deepcopy__ = lambda own, memo: own
+    _Counting.get_meminfos = _counted
+    _events.broadcast = lambda event: None  # timers of locks, one in the other
+    _ssa._logger = _Silent()
 
 
 def _set(flags: Any) -> dict[str, object]:
@@ -61,6 +75,8 @@ def _variables(own: Any, value: Any) -> list[Any]:
         return [value]
     if kind is dict:
         parts = value.values()
+    elif kind is ir.Expr:
+        parts = value._kws.values()
     elif kind is list or kind is tuple:
         parts = value
     else:
@@ -80,4 +96,32 @@ def _known_call_type(own: Any, context: Any, args: Any, kws: Any) -> Any:
     return found[1]
 
 
+def _counted(own: Any, builder: Any, kind: Any, value: Any) -> list[tuple[Any, Any]]:
+    """The parts of a value whose references are counted. numba takes every value apart to its last
+    number, in code that LLVM then has to throw away: a fourth of all instructions."""
+    model = own._context.data_model_manager[kind]
+    if not _is_counted(model):
+        return []
+    found = [(kind, model.get_nrt_meminfo(builder, value))] if model.has_nrt_meminfo() else []
+    for part, getter in model.traverse(builder):
+        if _is_counted(own._context.data_model_manager[part]):
+            found += _counted(own, builder, part, getter(value))
+    return found
+
+
+def _is_counted(model: Any) -> bool:
+    known = _COUNTED.get(id(model))  # hashes of types take long
+    if known is None:
+        known = _COUNTED[id(model)] = model, bool(model.contains_nrt_meminfo())
+    return known[1]
+
+
+class _Silent:
+    """Hundreds of thousands of messages that nobody reads."""
+
+    def debug(self, *_: object) -> None:
+        pass
+
+
+_COUNTED: dict[int, tuple[Any, bool]] = {}  # with the model, so that nothing else gets its id
 _SIGNATURES: dict[Any, tuple[Any, Any]] = {}  # with the function, so that nothing else gets its id

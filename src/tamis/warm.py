@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from tamis.engine import Matcher
+from tamis.engine import Details, Matcher
 from tamis.flow.states.fold.compiled import warm as warm_states
 from tamis.haste import compile_in_haste
 from tamis.kernel import STORE, show_progress
@@ -33,7 +33,7 @@ _SELECTORS = (
     "venue = 'V1' AND price < 10.5 AND volume IN (1, 2, 3)",
     "symbol CONTAINS 'a' AND symbol STARTS WITH 'b' OR symbol ENDS WITH 'c' AND symbol < 'd'",
 )
-_BOXES = 2_000  # enough for a tree
+_BOXES = 400  # enough for a tree
 
 
 def main() -> None:
@@ -82,6 +82,7 @@ def _compile() -> None:
         matcher.remove(0)
         matcher.settle()
     _many_columns()
+    _texts(table)
     _terms_and_boxes()
     _lists(symbols)
     _packets(pa.table({"symbol": symbols, **numbers}))
@@ -89,12 +90,27 @@ def _compile() -> None:
 
 def _many_columns() -> None:
     """The kernels of batches of many columns."""
-    names = {f"{kind.__name__}{i}": kind for kind in (str, float) for i in range(10)}
+    names = {f"{kind.__name__}{i}": kind for kind in (str, float) for i in range(40)}
     matcher = Matcher(Schema.of(names))
-    matcher.add_many((i, f"str{i % 10} = 'S{i}' AND float{i % 10} < {i}") for i in range(100))
+    matcher.add_many((i, f"str{i % 40} = 'S{i}' AND float{i % 40} < {i}") for i in range(800))
     matcher.settle()
     texts, numbers = [f"S{i}" for i in range(100)], [float(i) for i in range(100)]
     matcher.count_batch(pa.table({n: texts if k is str else numbers for n, k in names.items()}))
+
+
+def _texts(table: pa.Table) -> None:
+    """The kernels of texts, of conditions that nothing leads to, and of one that is never true."""
+    matcher = Matcher()
+    matcher.add("never", "price < 1 AND price > 2 AND symbol LIKE '%a%' AND symbol <> 'S1'")
+    matcher.add("in any case", "lower(symbol) = 's1' OR symbol WITHIN 'S1, S2'")
+    matcher.add_many(
+        (str(i), f"NOT symbol = 'S{i}' AND NOT venue CONTAINS 'v{i}'") for i in range(300)
+    )
+    matcher.settle()
+    matcher.match({"symbol": "S1", "venue": "V2"})
+    matcher.match_batch(table)
+    ids = pa.table({"id": list(map(str, matcher)), "priority": list(range(len(matcher)))})
+    matcher.match_batch(table, details=Details(ids, order_by="priority", limit=2))
 
 
 def _terms_and_boxes() -> None:
