@@ -230,3 +230,33 @@ def test_equal_ranges_are_reported() -> None:
     assert matcher.report().duplicates == ()
     assert twice.report().duplicates == ((50, "same"),)
     assert set(twice.report().unsatisfiable) == {"never", "other"}
+
+
+@pytest.mark.parametrize(
+    ("form", "leads"),
+    [
+        ("x < {a}", True),
+        ("x BETWEEN {a} AND {a} + 0.001 AND y BETWEEN {b} AND {b} + 0.1", True),
+        ("s = '{s}' AND x BETWEEN {a} AND {a} + 0.001", True),
+        # Real alerts on few symbols were 25 times as slow when their bounds led to them.
+        ("s = '{s}' AND x < {a} AND y > {b}", False),
+        ("s = '{s}' AND x < {a}", False),
+        ("s = '{s}' AND x BETWEEN {a} AND {a} + 0.04", False),
+        ("x < {a} AND y > {b}", False),
+        ("x BETWEEN {a} AND {a} + 0.3", False),
+    ],
+)
+def test_bounds_lead_where_a_message_meets_few_of_them(form: str, leads: bool) -> None:
+    rng = random.Random(form)
+    texts = []
+    for _ in range(2000):
+        a, b, s = round(rng.random(), 6), round(rng.random(), 6), rng.choice("abcd")
+        text = form.format(a=a, b=b, s=s)
+        for end in ("0.001", "0.04", "0.1", "0.3"):  # constants, not terms
+            for value in (a, b):
+                text = text.replace(f"{value} + {end}", str(value + float(end)))
+        texts.append(text)
+    matcher = Matcher(Schema.of(s=str, x=float, y=float))
+    matcher.add_many(enumerate(texts))
+    matcher.settle()
+    assert sum(trees_of(matcher).tree[:, CUBE_COUNT].tolist()) == (2000 if leads else 0)

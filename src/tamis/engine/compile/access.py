@@ -42,7 +42,7 @@ _SAMPLE = 1024
 _CONTAINS = int(Kind.CONTAINS)
 FEW = 8  # subscriptions of a template, for which no way by bounds is sought
 OVERLAPS = 1024  # subscriptions with several sides that are worth making matches distinct
-_RARE = 0.05  # share from which on bounds lead only where thresholds are rarely shared
+_RARE = 0.05  # share from which on only single bounds lead, and only where they are rarely shared
 _COMMON = 0.25  # share of all sides together that is too much
 _CHEAP = 256  # cubes of a cluster that cost as much as one program checked behind a tree
 Pairs = tuple[I8, I4, I4]  # offsets and subscriptions of the clusters, access variable of each
@@ -130,7 +130,9 @@ class _Costs:
         chance = _chance(self.asked[literal], self.points)
         return NEVER if chance >= 0.5 else chance / _CHEAP
 
-    def bounds(self, literals: tuple[int, ...]) -> float:
+    def bounds(self, literals: tuple[int, ...], exact: bool) -> float:
+        """Where messages are expected to meet many of the bounds, words are sooner done with all of
+        them; but for those of one bound each, which are a sorted list."""
         sample = self.members[:: max(1, len(self.members) // 4096)]
         box = _box(self.given, self.template, sample, Side(-1, literals))
         if len(box.subscription) == 0:
@@ -139,8 +141,10 @@ class _Costs:
         for own in ranges(box.shape.tests, box.bounds):
             cost *= share(own)
         at = self.given.source.offsets[sample]
-        asked = {len(np.unique(self.given.variable[at + literal])) for literal in literals}
-        return cost if cost < _RARE or 4 * max(asked) >= len(sample) else NEVER
+        if cost < (_RARE if exact else _RARE / 10):  # else a program is run for every hit
+            return cost
+        shared = 4 * len(np.unique(self.given.variable[at + literals[0]])) < len(sample)
+        return NEVER if shared or not exact or len(box.shape.tests) > 1 else cost
 
 
 def _way_by_bounds(

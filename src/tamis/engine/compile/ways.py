@@ -29,7 +29,7 @@ class Way(NamedTuple):
 
 class Costs(Protocol):
     def event(self, literal: int) -> float: ...
-    def bounds(self, literals: tuple[int, ...]) -> float: ...
+    def bounds(self, literals: tuple[int, ...], exact: bool) -> float: ...
 
 
 class _Literal(NamedTuple):
@@ -80,7 +80,7 @@ def _of_literal(node: _Literal, costs: Costs) -> Way | None:
     if node.kind < Kind.BELOW:
         return None
     if node.kind == Kind.BELOW:
-        return _good(costs.bounds((node.number,)), (Side(-1, (node.number,)),))
+        return _good(costs.bounds((node.number,), True), (Side(-1, (node.number,)),))
     if packed.negated(node.word):
         return None
     return _good(costs.event(node.number), (Side(node.number),))
@@ -105,7 +105,7 @@ def _of_all(parts: tuple[_Literal | _Join, ...], costs: Costs) -> Way | None:
     others = [p for p in parts if not (isinstance(p, _Literal) and p.kind <= Kind.BELOW)]
     ways = [_way(part, costs) for part in others]
     if below:
-        ways.append(_good(costs.bounds(below), (Side(-1, below, (), not others),)))
+        ways.append(_good(costs.bounds(below, not others), (Side(-1, below, (), not others),)))
     best = min((w for w in ways if w is not None), key=lambda w: w.cost, default=None)
     if best is None:
         return None
