@@ -12,6 +12,7 @@ CHOSEN = ("test_agreement.py", "test_direct.py", "test_ranks.py", "test_string_t
 CHOSEN += ("test_text_index.py", "test_plain_columns.py")
 # What is slow without the JIT and runs no other kernels.
 SLOW = "not total and not default and not (wide and not strict) and not large and not long"
+SLOW += " and not (many_columns and not (strict and None))"
 
 
 def test_the_engine_agrees_with_the_oracle_without_the_jit() -> None:
