@@ -67,9 +67,10 @@ class AsyncAgent:
         waiting = [future for _, future in self._pending.values()]
         if waiting and self._task is not None and not self._task.done():
             await asyncio.wait(waiting, timeout=5)
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        left = [*([self._task] if self._task is not None else []), *self._last_words]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     # --- the connection -------------------------------------------------------------
 
@@ -131,7 +132,7 @@ class AsyncAgent:
                 self._resuming[number] = one
                 await socket.send(json.dumps({**one.request(), "request": number}))
         sent: set[int] = set()
-        while waiting := self._pending.keys() - sent:  # meanwhile more may be asked for
+        while waiting := self._pending.keys() - sent:  # more may be added while we send
             for number in sorted(waiting):
                 if number in self._pending:
                     await socket.send(self._pending[number][0])

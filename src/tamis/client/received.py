@@ -89,7 +89,7 @@ class Subscribed:
                                "source": message.source})  # fmt: skip
 
     async def get(self) -> Received:
-        """The next message. A subscription that came to its end says so to whoever asks again."""
+        """The next message. Once the subscription has ended, every call raises the reason."""
         found = await self.queue.get()
         if isinstance(found, TamisError):
             self.queue.put_nowait(found)  # nothing comes behind it
