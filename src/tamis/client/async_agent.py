@@ -91,10 +91,10 @@ class AsyncAgent:
                     close_timeout=1,
                 ) as socket:
                     self.history.append((time.time(), "connected"))
-                    wait = _RETRY
                     await self._resume(socket)
                     async for text in socket:
                         await self._receive(text)
+                        wait = _RETRY  # not sooner: a busy broker is asked less and less often
                 self.history.append((time.time(), "the broker closed the connection"))
             except InvalidStatus as error:
                 if error.response.status_code in (401, 403):
