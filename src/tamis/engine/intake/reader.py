@@ -293,13 +293,14 @@ class Intake:
     def _recipe(self, term: str, op: str, text: str) -> Recipe | None:
         """A recipe for `term op constant`; None where there is none.
 
-        What was found for one attribute is used for all that have the same type.
+        A recipe serves all attributes of one type and shape, with a default or without: the schema
+        decides nothing else about a predicate.
         """
         function, name, _ = read_term(term)
         if self.schema is not None and name not in self.schema:
             return None
         column = self.schema[name] if self.schema else None
-        sort = (column.type, column.default is None) if column else None
+        sort = (column.type, column.shape, column.default is None) if column else None
         general = (function, sort, op, text[:1] in _QUOTES)
         if general not in self._general:
             recipe = self._first_recipe(term, op, text)
