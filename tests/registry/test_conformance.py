@@ -31,11 +31,9 @@ class Reopened:
 
     def __getattr__(self, name):
         def call(*args, **more):
-            registry = SqliteRegistry(self.path)
-            found = getattr(registry, name)(*args, **more)
-            found = list(found) if name == "subscriptions" else found
-            registry.close()
-            return found
+            with SqliteRegistry(self.path) as registry:
+                found = getattr(registry, name)(*args, **more)
+                return list(found) if name == "subscriptions" else found
 
         return call
 

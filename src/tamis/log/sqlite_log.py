@@ -11,8 +11,9 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -75,22 +76,34 @@ class SqliteLog:
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+        self._mark = -1
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self._open()
+            stack.pop_all()
+
+    def _open(self) -> None:
         with self._told():
             self._writer = self._connect()
             self._writer.executescript(_TABLES)
-        self._mark = os.open(self.path.with_suffix(".mark"), os.O_RDWR | os.O_CREAT, 0o600)
-        with self._told():
+            self._mark = os.open(self.path.with_suffix(".mark"), os.O_RDWR | os.O_CREAT, 0o600)
             self._check()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self.path, timeout=30, isolation_level=None, check_same_thread=False
         )
+        with self._lock:
+            self._opened.append(connection)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA cache_size = -{_CACHED * 1024}")
-        with self._lock:
-            self._opened.append(connection)
         return connection
 
     @contextmanager

@@ -6,10 +6,10 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -76,6 +76,15 @@ class SqliteRegistry:
             self._db = sqlite3.connect(
                 self.path, timeout=30, isolation_level=None, check_same_thread=False
             )
+        except sqlite3.Error as error:
+            raise RegistryError(f"{self.path}: {error}") from None
+        with ExitStack() as stack:
+            stack.callback(self.close)
+            self._open()
+            stack.pop_all()
+
+    def _open(self) -> None:
+        try:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
@@ -83,6 +92,12 @@ class SqliteRegistry:
             self._grow()
         except sqlite3.Error as error:
             raise RegistryError(f"{self.path}: {error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def _grow(self) -> None:
         """A registry of an earlier version has no tenants in its audit log and in logins."""
