@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from tamis import Matcher, Schema
 from tamis.diagram.questions import Pool
 from tamis.engine.compile.programs import Source
 from tamis.engine.intake.templates import Templates
+from tamis.engine.live import generation
 from tamis.engine.live.merging import SEALED
 from tamis.language import canonical, parse
 from tamis.reasoning.covers import always_true, satisfiable
@@ -26,8 +29,9 @@ class Counting:
     """Compiling that counts, and fails as long as `broken` holds."""
 
     def __init__(self, matcher: Matcher) -> None:
-        self.compile, self.sizes, self.broken = matcher._contents.folding._compile, [], False
-        matcher._contents.folding._compile = self
+        folding = matcher._contents.folding
+        self.compile, self.sizes, self.broken = folding._compile, [], False
+        folding._compile = folding._compile_fresh = self
 
     def __call__(self, source: Source) -> object:
         if self.broken:
@@ -175,3 +179,50 @@ def test_notices(selector: str, said: str | None, engine) -> None:
     matcher = Matcher(SCHEMA, engine=engine)
     assert matcher.add("it", selector) == said
     assert matcher.add("again", selector) == said
+
+
+@pytest.mark.parametrize("more", [1, 40])
+def test_one_that_cannot_be_compiled_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, more: int
+) -> None:
+    """A fault is planted: whatever holds slot 1 fails while the condition of its own is there."""
+    matcher = Matcher()
+    working = generation.compile_segment
+
+    def failing(vocabulary: Any, templates: Any, source: Any) -> Any:
+        keys = dict(zip(source.slot.tolist(), np.diff(source.offsets).tolist(), strict=True))
+        if keys.get(1):
+            raise IndexError("planted")
+        return working(vocabulary, templates, source)
+
+    monkeypatch.setattr(generation, "compile_segment", failing)
+    matcher.add("before", "price > 1")
+    matcher.add("bad", "price > 2")
+    for i in range(more):
+        matcher.add(i, "price > 3")
+    assert matcher.match({"price": 10}) == ["before", *range(more)]
+    assert "subscription 'bad' cannot be compiled" in caplog.text
+    matcher.settle()
+    assert matcher.match_batch([{"price": 10}]).to_pylist() == [["before", *range(more)]]
+    assert matcher.report().unsatisfiable == ("bad",)
+    matcher.save(tmp_path / "saved")
+    loaded = Matcher.load(tmp_path / "saved")
+    assert loaded.match({"price": 10}) == ["before", *range(more)]
+    assert ("bad", "price > 2") in loaded.items()
+    matcher.remove("bad")
+    matcher.add("after", "price > 4")
+    assert matcher.match({"price": 10}) == ["before", *range(more), "after"]
+
+
+def test_what_the_writer_compiles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    matcher = Matcher()
+    matcher.add("before", "price > 1")
+
+    def failing(*_: Any) -> Any:
+        raise IndexError("planted")
+
+    with monkeypatch.context() as planted:
+        planted.setattr(generation, "compile_segment", failing)
+        with pytest.raises(IndexError):
+            matcher.add_many((i, "price > 2") for i in range(100))
+    assert list(matcher) == matcher.match({"price": 10}) == ["before"]

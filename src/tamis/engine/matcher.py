@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args, overload
 
 import numpy as np
@@ -142,12 +142,15 @@ class Matcher:
         Says so where no message, or every message, can match it.
         """
 
-        def put(inside: Contents) -> tuple[Intake, int, Sequence[int]]:
+        def put(inside: Contents) -> Notice | None:
             self._refuse_taken(id, {})
-            return inside.intake, *inside.put(id, selector)
+            intake = inside.intake
+            template, keys = intake.read(selector)
+            said = notice(intake.vocabulary, intake.templates.items[template], keys)
+            inside.put(id, selector, template, keys)  # last: an error before it adds nothing
+            return said
 
-        intake, template, keys = self._write(put)
-        return notice(intake.vocabulary, intake.templates.items[template], keys)
+        return self._write(put)
 
     def replace(self, id: Id, selector: str) -> None:
         """Give the subscription another selector (or add it); it moves to the end of the order."""
@@ -155,7 +158,7 @@ class Matcher:
 
         def put(inside: Contents) -> None:
             self._refuse_twin(id, {})
-            inside.put(id, selector)
+            inside.put(id, selector, *inside.intake.read(selector))
             self._renew_later(inside)
 
         self._write(put)

@@ -47,6 +47,21 @@ class Source:
             np.delete(self.keys, slice(first, last)),
         )
 
+    def only(self, at: int) -> Source:
+        """One of them alone."""
+        first, last = self.offsets[at], self.offsets[at + 1]
+        own = slice(at, at + 1)
+        offsets = np.array([0, last - first], np.int64)
+        return Source(self.slot[own], self.template[own], offsets, self.keys[first:last])
+
+    def with_constant(self, at: int, template: int) -> Source:
+        """With a template that has no literals in place of one's condition."""
+        first, last = self.offsets[at], self.offsets[at + 1]
+        templates, offsets = self.template.copy(), self.offsets.copy()
+        templates[at] = template
+        offsets[at + 1 :] -= last - first
+        return Source(self.slot, templates, offsets, np.delete(self.keys, slice(first, last)))
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:

@@ -7,12 +7,14 @@ lives is written into new ones, which take their place in one moment.
 
 from __future__ import annotations
 
+import logging
 import threading
 from array import array
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tamis.diagram.packed import FALSE
 from tamis.engine.compile.programs import Source
 from tamis.engine.compile.segment import Segment, compile_segment
 from tamis.engine.ids import Id
@@ -24,9 +26,12 @@ from tamis.engine.live.id_table import Slots
 from tamis.engine.live.merging import Folding
 from tamis.whole import whole
 
+_log = logging.getLogger("tamis")
+_NEVER = array("i", [FALSE]).tobytes()
 SURPLUS = 10_000  # slots of removed subscriptions that are put up with, however few are alive
 _AT_ONCE = 200  # selectors that are read in one go while others want to work too
 _PAUSE = 0.002  # seconds between these
+_FAILED = "subscription %r cannot be compiled and matches nothing; please report its selector: %s"
 
 Keeper = Callable[[Intake], Folding]  # makes what keeps the state of subscriptions
 
@@ -41,7 +46,7 @@ class Contents:
         self.texts: list[str] = []
         self.slots = Slots(self.ids)
         self.names = Names(self.ids)
-        self.folding = keeper(intake) if keeper else Folding(self.compile)
+        self.folding = keeper(intake) if keeper else Folding(self.compile, self.compile_sound)
 
     @property
     def lock(self) -> threading.RLock:
@@ -50,12 +55,28 @@ class Contents:
     def compile(self, source: Source) -> Segment:
         return compile_segment(self.intake.vocabulary, self.intake.templates, source)
 
-    def put(self, id: Id, selector: str) -> tuple[int, Sequence[int]]:
-        """Add one subscription, in place of the one of that id; its template and keys."""
-        template, keys = self.intake.read(selector)
+    def compile_sound(self, source: Source) -> Segment:
+        """As `compile`, of a few that readers meet first. One that cannot be compiled, which is an
+        error of the engine, is logged and matches nothing; the others are not affected."""
+        try:
+            return self.compile(source)
+        except MemoryError:
+            raise  # no subscription is at fault: the next reader tries again
+        except Exception:
+            with self.lock:
+                never = self.intake.templates.number(_NEVER, ())
+            for at in range(len(source)):
+                try:
+                    self.compile(source.only(at))
+                except Exception:
+                    _log.exception(_FAILED, self.ids[source.slot[at]], self.texts[source.slot[at]])
+                    source = source.with_constant(at, never)
+            return self.compile(source)
+
+    def put(self, id: Id, selector: str, template: int, keys: Sequence[int]) -> None:
+        """Add one subscription, in place of the one of that id, as its selector was read."""
         sizes, old = array("q", [len(keys)]), self.slots.get(id)
         self.append([id], [selector], array("i", [template]), sizes, keys, old)
-        return template, keys
 
     def append(
         self,

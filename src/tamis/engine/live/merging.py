@@ -48,10 +48,11 @@ class Folding:
     A change is prepared as a new state (`with_more`, `without`) and then shown.
     """
 
-    def __init__(self, compile: Compile) -> None:
+    def __init__(self, compile: Compile, compile_fresh: Compile | None = None) -> None:
+        """`compile_fresh` is called by readers: no subscription makes it fail for the others."""
         self.state = State()
         self.lock = threading.RLock()
-        self._compile = compile
+        self._compile, self._compile_fresh = compile, compile_fresh or compile
         failing = "folding failed: matching goes on, but slower"
         self._background = Background(self._fold, failing)
         renew_after_fork(self)
@@ -68,9 +69,9 @@ class Folding:
         """
         state = self.state if instead_of < 0 else self.without(instead_of)
         segments, alive, fresh = list(state.segments), list(state.alive), state.fresh
-        new = Fresh(source, characters, self._compile)
+        new = Fresh(source, characters, self._compile_fresh)
         if not _few(new):
-            segments.append(new.segment)
+            segments.append(self._compile(source))
             alive.append(_ones(len(source)))
         elif fresh is None:
             fresh = new
