@@ -44,6 +44,10 @@ class MemoryLog:
         later = [r.sequence for r in self._all(channel) if r.time >= time]
         return later[0] if later else self.next.get(channel, 1)
 
+    def kept_since(self, channel: int, time: int) -> int:
+        kept = [b.first for b in self.blocks.get(channel, []) if b.records[-1].time >= time]
+        return kept[0] if kept else self.next.get(channel, 1)
+
     def bounds(self, channel: int) -> tuple[int, int]:
         records, following = self._all(channel), self.next.get(channel, 1)
         return (records[0].sequence if records else following), following

@@ -58,6 +58,13 @@ def test_find_by_time(log):
     assert [log.find(1, t) for t in (0, 10, 11, 40, 55, 60, 61)] == [1, 1, 2, 4, 6, 6, 7]
 
 
+def test_what_is_kept_since_a_time_is_whole_blocks(log):
+    log.append([block(1, 1, 3)])
+    log.append([block(1, 4, 3)])
+    assert [log.kept_since(1, t) for t in (0, 30, 31, 60, 61)] == [1, 1, 4, 4, 7]
+    assert log.kept_since(2, 0) == 1
+
+
 def test_by_subject(log):
     log.append([block(1, 1, 2, subject="a"), block(2, 1, 1, subject="z")])
     log.append([Block(1, (record(3, subject="b"), record(4, subject="a")))])

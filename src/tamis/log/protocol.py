@@ -37,6 +37,10 @@ class Log(Protocol):
     def find(self, channel: int, time: int) -> int:
         """The sequence of the first record at `time` or later, or of the next one to come."""
 
+    def kept_since(self, channel: int, time: int) -> int:
+        """The first sequence of the oldest block that ends at `time` or later, or the next one to
+        come. No block is read: a damaged one can be trimmed."""
+
     def bounds(self, channel: int) -> tuple[int, int]:
         """The sequence of the oldest record that is kept, and of the next one to come."""
 

@@ -288,6 +288,15 @@ class SqliteLog:
         records = codec.decode(row[2], row[1], self._where(channel, row[0]))
         return next(record.sequence for record in records if record.time >= time)
 
+    def kept_since(self, channel: int, time: int) -> int:
+        with self._told():
+            row = self._reader.execute(
+                "SELECT first FROM block WHERE channel = ? AND time >= ? "
+                "ORDER BY time, last LIMIT 1",
+                (channel, time),
+            ).fetchone()
+        return self.bounds(channel)[1] if row is None else int(row[0])
+
     def bounds(self, channel: int, connection: sqlite3.Connection | None = None) -> tuple[int, int]:
         with self._told():
             row = (

@@ -1,9 +1,8 @@
-"""The channel manager: creates, changes, lists and closes channels; trims their logs."""
+"""The channel manager: creates, changes, lists and closes channels."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +21,6 @@ from tamis.server.hub import Hub
 from tamis.server.snapshots import Snapshots
 
 _SAVE = 30.0  # seconds between two looks at what changed
-_TRIM = 5.0  # seconds between two looks at what may go
 
 
 class ChannelForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -59,8 +57,7 @@ class Channels:
         bounds = {p.login: p.selector for p in self.hub.registry.principals()}
         for entry in self.hub.registry.channels():
             self._open(entry, bounds)
-        self.hub.keep(self._trim())
-        self.hub.keep(self._save())
+        self.hub.keep(self.hub.watch.repeat("snapshots", _SAVE, self._save))
         self.hub.last.append(self.save)
 
     def _open(self, entry: ChannelEntry, bounds: dict[str, str]) -> Open:
@@ -145,45 +142,19 @@ class Channels:
         self.hub.pump()
         self.snapshots.forget(number)
         self.hub.absences.forget(number)
+        self.hub.watch.forget(number)
         await self.hub.in_registry(self.hub.registry.remove_channel, number)
         await self.hub.in_writer(self.hub.log.drop, number)
 
     # --- snapshots ------------------------------------------------------------------
 
     async def _save(self) -> None:
-        while True:
-            await asyncio.sleep(_SAVE)
-            await asyncio.to_thread(self.save)
+        await asyncio.to_thread(self.save)
 
     def save(self) -> None:
         """Keep the matchers that changed much, so that the next start need not build them."""
         for known in list(self.by_name.values()):
             self.snapshots.save(known.entry.number, known.live.judge)
-
-    # --- retention ------------------------------------------------------------------
-
-    async def _trim(self) -> None:
-        while True:
-            await asyncio.sleep(_TRIM)
-            for known in list(self.by_name.values()):
-                await self.trim(known)
-
-    async def trim(self, known: Open) -> None:
-        """Drop what is too old, or too much. Readers go on."""
-        hub, number = self.hub, known.entry.number
-        first, following = await hub.in_reader(hub.log.bounds, number)
-        before, retention = first, known.channel.properties.retention
-        if retention is not None:
-            oldest = int((time.time() - 60 * retention) * 1e6)
-            before = max(before, await hub.in_reader(hub.log.find, number, oldest))
-        if known.entry.retention_bytes:
-            size = await hub.in_reader(hub.log.size, number)
-            if size > known.entry.retention_bytes:
-                kept = (following - first) * known.entry.retention_bytes // size
-                before = max(before, following - kept)
-        await hub.absences.advance(known.live, before)
-        if before > first:
-            await hub.in_writer(hub.log.trim, number, before)
 
 
 def _entry(channel: Channel, tenant: str, name: str, form: ChannelForm) -> ChannelEntry:

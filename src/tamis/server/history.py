@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Iterable
 
@@ -26,12 +25,11 @@ class History:
         self._samples: dict[int, deque[tuple[int, int, int]]] = {}
 
     def start(self) -> None:
-        self._hub.keep(self._run())
+        self.sample()
+        self._hub.keep(self._hub.watch.repeat("history", SECONDS, self._sample))
 
-    async def _run(self) -> None:
-        while True:
-            self.sample()
-            await asyncio.sleep(SECONDS)
+    async def _sample(self) -> None:
+        self.sample()
 
     def sample(self) -> None:
         channels = self._hub.broker.channels

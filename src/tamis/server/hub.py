@@ -6,6 +6,7 @@ Everything runs on one event loop; commits, reads and changes of the registry ta
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import itertools
 import logging
@@ -28,6 +29,8 @@ from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import AuditEntry, SqliteRegistry
 from tamis.server import frames
 from tamis.server.absences import Absences
+from tamis.server.clock import Clock
+from tamis.server.watching import Watch
 
 Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
 Sink = Callable[[act.ToSession], None]
@@ -48,6 +51,7 @@ class Hub:
         self.registry = SqliteRegistry(directory / "registry.db")
         self.broker = Broker(limits)
         self.absences = Absences(self)
+        self.clock, self.watch = Clock(), Watch()
         self.started = time.time()
         self.refused = 0
         self.problem = ""  # why publishing was refused last; empty again after a commit
@@ -69,7 +73,7 @@ class Hub:
         self.last: list[Callable[[], None]] = []  # what is done before the files are closed
 
     def start(self) -> None:
-        self.keep(self._flush_cursors())
+        self.keep(self.watch.repeat("cursors", _FLUSH, self._flush))
 
     async def stop(self) -> None:
         """Finish what was admitted, then close the files."""
@@ -77,14 +81,14 @@ class Hub:
             if not self._answers:
                 break
             await asyncio.sleep(0.01)
-        await self._flush()
+        with contextlib.suppress(TamisError):  # it waits, and is written below
+            await self._flush()
         self._stopping = True
         while self._tasks:
             for task in self._tasks:
                 task.cancel()
             await asyncio.wait(self._tasks)
-        cursors = self.broker.take_cursors()
-        await self.loop.run_in_executor(self._books, self.registry.put_cursors, cursors)
+        await self._write_last()
         for work in self.last:
             await asyncio.to_thread(work)
         for pool in (self._disk, self._books, self._readers):
@@ -109,6 +113,7 @@ class Hub:
     def _ended(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
+            self.watch.failures += 1
             LOG.error("a background task failed", exc_info=error)
 
     async def flush_audits(self) -> None:
@@ -116,17 +121,12 @@ class Hub:
         entries, self.audits = self.audits, []
         try:
             await self.in_registry(self.registry.audit, *entries)
-        except RegistryError:
+        except TamisError:
             self.audits = (entries + self.audits)[-_AUDITS:]
             raise
 
-    async def _flush_cursors(self) -> None:
-        while True:
-            await asyncio.sleep(_FLUSH)
-            await self._flush()
-
     async def _flush(self) -> None:
-        """What a full disk does not take waits for better times."""
+        """Cursors and audits; what the disk does not take waits for the next time."""
         async with self._flushing:
             cursors = self.broker.take_cursors()
             try:
@@ -134,9 +134,19 @@ class Hub:
                     await self.flush_audits()
                 if cursors:
                     await self.in_registry(self.registry.put_cursors, cursors)
-            except RegistryError as error:
+            except BaseException:
                 self.broker.cursors = {**cursors, **self.broker.cursors}
-                LOG.warning("cursors and audits wait: %s", error)
+                raise
+
+    async def _write_last(self) -> None:
+        """What came while tasks ended. A full disk does not keep the broker from stopping."""
+        cursors = self.broker.take_cursors()
+        try:
+            if self.audits:
+                await self.loop.run_in_executor(self._books, self.registry.audit, *self.audits)
+            await self.loop.run_in_executor(self._books, self.registry.put_cursors, cursors)
+        except RegistryError as error:
+            LOG.error("the last cursors or audits are not written: %s", error)
 
     async def in_registry(self, call: Callable[..., Any], *args: Any) -> Any:
         return await self._in(self._books, call, *args)
@@ -225,7 +235,7 @@ class Hub:
 
     def _tick(self) -> None:
         self._ticking = False
-        self.broker.tick(int(time.time() * 1e6))
+        self.broker.tick(self.clock.micros())
         self.pump()
 
     def pump(self) -> None:
@@ -282,7 +292,7 @@ class Hub:
             return
         self.problem = ""
         self.broker.committed()
-        self.broker.tick(int(time.time() * 1e6))
+        self.broker.tick(self.clock.micros())
         self.pump()
         self.broker.match()
         self.pump()

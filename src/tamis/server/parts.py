@@ -18,6 +18,7 @@ from tamis.server.frames import Frames
 from tamis.server.history import History
 from tamis.server.hub import Hub
 from tamis.server.publishing import Publishing
+from tamis.server.retention import Retention
 from tamis.server.spaces import Spaces
 from tamis.server.subscribing import Subscribing, Wish
 from tamis.server.visits import Visits
@@ -37,6 +38,7 @@ class Parts:
     spaces: Spaces
     history: History
     visits: Visits
+    retention: Retention
 
     @classmethod
     def at(
@@ -54,7 +56,8 @@ class Parts:
         subscribing, deliveries = Subscribing(hub, visits), Deliveries(hub, mail, channels, door)
         visits.also.append(deliveries.review)
         return cls(hub, door, channels, Publishing(hub), subscribing, Frames(), deliveries,
-                   Spaces(channels, subscribing), History(hub), visits)  # fmt: skip
+                   Spaces(channels, subscribing), History(hub), visits,
+                   Retention(hub, channels))  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()
@@ -63,6 +66,7 @@ class Parts:
         self.spaces.load()
         self.history.start()
         self.visits.start()
+        self.retention.start()
         _warm()
 
     async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:

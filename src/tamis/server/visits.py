@@ -13,12 +13,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tamis.errors import AccessError, RegistryError, TamisError
+from tamis.errors import AccessError, TamisError
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.subject import SubjectFilter
 from tamis.server.access import Caller, Door
 from tamis.server.channels import Channels, Open
-from tamis.server.hub import LOG, Hub
+from tamis.server.hub import Hub
 
 _LOOK = 1.0  # seconds between two looks at what other processes changed
 Renewed = dict[Caller, Caller | AccessError]
@@ -54,10 +54,13 @@ class Visits:
         self._open: set[Visit] = set()
         self._by_session: dict[int, Visit] = {}
         self._bounds: dict[str, str] = {}  # the mandatory selectors that are in force
+        self._version = 0  # of the registry when rights were looked up last
+        self._done = 0  # the last of `Door.renewals` that came to its end
 
     def start(self) -> None:
+        self._version = self.hub.registry.version()
         self._bounds = {p.login: p.selector for p in self.hub.registry.principals()}
-        self.hub.keep(self._look())
+        self.hub.keep(self.hub.watch.repeat("rights", _LOOK, self._look))
 
     # --- coming and going -------------------------------------------------------------
 
@@ -104,19 +107,14 @@ class Visits:
     async def _look(self) -> None:
         """What this process writes itself does not count here."""
         version = await self.hub.in_registry(self.hub.registry.version)
-        while True:
-            await asyncio.sleep(_LOOK)
-            try:
-                found = await self.hub.in_registry(self.hub.registry.version)
-                if found != version:
-                    await self.renew()
-                    version = found
-            except RegistryError as error:
-                LOG.warning("rights are not looked at: %s", error)
+        if version != self._version or self._done != self.door.renewals:
+            await self.renew()
+            self._version = version
 
     async def renew(self) -> None:
         """Look up everybody who is here again; when this returns, it is in force."""
         self.door.renewals += 1
+        number = self.door.renewals
         callers = {visit.caller for visit in self._open}
         found, bounds = await self.hub.in_registry(self._looked_up, callers)
         changed = {a.name for a, b in found.items() if a != b}
@@ -136,6 +134,7 @@ class Visits:
         self.hub.pump()
         for follow in self.also:
             await follow()
+        self._done = max(self._done, number)
 
     def _looked_up(self, callers: Iterable[Caller]) -> tuple[Renewed, dict[str, str]]:
         found: Renewed = {}

@@ -11,10 +11,12 @@ from tamis.server.web.answers import json
 
 
 def health(parts: Parts) -> Response:
-    problem = parts.hub.problem
-    seconds = round(time.time() - parts.hub.started, 3)
-    status = {"status": "refusing" if problem else "ok", "seconds": seconds}
-    return json({**status, **({"problem": "the log cannot be written"} if problem else {})})
+    """Without names: anybody may ask. `/api/overview` tells managers more."""
+    problem, failing = parts.hub.problem, parts.hub.watch.counts()
+    status = "refusing" if problem else "failing" if failing else "ok"
+    told = {"status": status, "seconds": round(time.time() - parts.hub.started, 3)}
+    told |= {"problem": "the log cannot be written"} if problem else {}
+    return json({**told, **({"failing": failing} if failing else {})})
 
 
 def metrics(parts: Parts) -> Response:
@@ -28,6 +30,8 @@ def metrics(parts: Parts) -> Response:
         "tamis_subscriptions": subscriptions,
         "tamis_channels": len(broker.channels),
         "tamis_subscriptions_behind": broker.behind,
+        "tamis_background_failing": len(parts.hub.watch.failing),
+        "tamis_background_failures_total": parts.hub.watch.failures,
     }
     lines = []
     for name, value in values.items():

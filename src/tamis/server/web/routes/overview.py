@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Hashable
 from typing import Any
 
 from starlette.requests import Request
@@ -53,6 +53,7 @@ def _totals(channels: list[Open]) -> dict[str, int]:
 
 def _problems(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
     found = ["the log cannot be written: publishing is refused"] if parts.hub.problem else []
+    found += _failing(parts, caller, channels)
     for channel in channels:
         for key, webhook in parts.deliveries.running.items():
             one = webhook.subscription
@@ -60,6 +61,16 @@ def _problems(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
             if own and webhook.dead:
                 found.append(f"{one.name} gave up {len(webhook.dead):,} messages")
     return found[:50]
+
+
+def _failing(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
+    """Background work that fails: of channels that the caller manages, and for all channels."""
+    names: dict[Hashable, str] = {c.entry.number: f" of channel {c.entry.name}" for c in channels
+             if caller.may("manage", c.entry.name)}  # fmt: skip
+    names |= {None: ""} if caller.may("manage", "*") else {}
+    failing = parts.hub.watch.failing.items()
+    return [f"{kind}{names[about]} fails: {failure.error}"
+            for (kind, about), failure in failing if about in names]  # fmt: skip
 
 
 async def events(parts: Parts, caller: Caller, request: Request) -> Response:
