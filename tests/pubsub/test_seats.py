@@ -19,11 +19,12 @@ from tamis.server import frames
 class World:
     """A broker with a log that is a list; `gathers`: sessions take arrays."""
 
-    def __init__(self, gathers: bool) -> None:
-        self.broker = Broker(BrokerLimits(room=6, read=5))
+    def __init__(self, gathers: bool, limits: BrokerLimits | None = None) -> None:
+        self.broker = Broker(limits or BrokerLimits(room=6, read=5))
         self.broker.open(1, Language(Schema.of(n=int, s=str)))
         self.prefix = frames.prefix if gathers else None
         self.log, self.got, self.owed, self.arrays = [], {}, {}, 0
+        self.bytes = self.most = 0  # on their way
 
     def connect(self, session: int) -> None:
         self.broker.connect(session, None, self.prefix)
@@ -40,6 +41,7 @@ class World:
                         found = [r for r in self.log if r.sequence >= action.first][: action.most]
                         self.broker.read_done(action.subscription, action.first, found)
                     case act.Deliver():
+                        self.send(frames.Frames().frame(action.messages))
                         for subscription, record in action.messages:
                             self.take(action.session, subscription.label, record.sequence)
                     case act.Gathered():
@@ -48,16 +50,22 @@ class World:
     def gathered(self, action: act.Gathered) -> None:
         pieces = list(map(frames.piece, action.records))
         for session, seats, rows in action.shares:
-            frame = msgspec.json.decode(frames.gathered(action.prefixes, pieces, seats, rows))
-            for message in frame["messages"]:
+            frame = frames.gathered(action.prefixes, pieces, seats, rows)
+            self.send(frame)
+            for message in msgspec.json.decode(frame)["messages"]:
                 self.take(session.id, message["subscription"], message["sequence"])
                 self.arrays += 1
+
+    def send(self, frame: bytes) -> None:
+        self.bytes += len(frame)
+        self.most = max(self.most, self.bytes)
 
     def take(self, session: int, label: str, sequence: int) -> None:
         self.got.setdefault((session, label), []).append(sequence)
         self.owed[session] = self.owed.get(session, 0) + 1
 
     def written(self, session: int) -> None:
+        self.bytes = 0
         if self.owed.get(session):
             self.broker.written(session, self.owed.pop(session))
 
@@ -133,3 +141,40 @@ def test_most_messages_go_by_array():
     for seed, world in enumerate(worlds):
         ran(world, seed)
     assert sum(world.arrays for world in worlds) > 50
+
+
+@pytest.mark.parametrize("gathers", [True, False])
+@pytest.mark.parametrize("label", ["a", "é" * 200])
+def test_the_bytes_on_their_way_to_a_session_are_bounded(gathers, label):
+    """Names of subscriptions count; one message may overdraw the room."""
+    room, body = 10_000, b'{"n":1,"s":"%b"}' % (b"x" * 3_000)
+    world = World(gathers, BrokerLimits(room_bytes=room))
+    world.connect(1)
+    stored = Stored(1, "~1~a", "p", (Version(1, ">", ""),))
+    world.broker.subscribe(1, stored, label=label)
+    for many in (1, 2, 1, 30, 100):
+        world.broker.publish(0, 1, "p", [Draft("a.b", body)] * many)
+        world.broker.tick(0)
+        world.drain()
+    assert room - len(body) < world.most < room + len(body) + 1_000
+    while world.owed:
+        world.written(1)
+        world.drain()
+    assert world.got[1, label] == list(range(1, 135))
+    assert world.most < room + len(body) + 1_000
+    assert world.broker.sessions[1].room_bytes == room
+
+
+def test_bytes_come_back_when_the_whole_piece_is_written():
+    world = World(True, BrokerLimits(room_bytes=10_000))
+    world.connect(1)
+    world.broker.subscribe(1, Stored(1, "~1~a", "p", (Version(1, ">", ""),)))
+    world.broker.publish(0, 1, "p", [Draft("a.b", b'{"n":1}')] * 5)
+    world.broker.tick(0)
+    world.drain()
+    session = world.broker.sessions[1]
+    assert session.room_bytes < 10_000
+    world.broker.written(1, 4)
+    assert session.room_bytes < 10_000
+    world.broker.written(1, 1)
+    assert (session.room, session.room_bytes) == (2_000, 10_000)

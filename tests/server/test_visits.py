@@ -145,11 +145,13 @@ def by_events(alice):
 
 
 @contextlib.contextmanager
-def by_stomp(alice):
+def by_stomp(alice, durable=False):
     with socket.create_connection(("127.0.0.1", alice.server.stomp), 20) as peer:
         decoder, waiting = Decoder(), []
+        named = "tamis-durable:mine\n" if durable else ""
         peer.sendall(f"CONNECT\naccept-version:1.2\nhost:x\npasscode:{alice.token}\n\n\0"
-                     "SUBSCRIBE\nid:1\ndestination:/quotes\nreceipt:r\n\n\0".encode())  # fmt: skip
+                     f"SUBSCRIBE\nid:1\ndestination:/quotes\nreceipt:r\n{named}\n\0"
+                     .encode())  # fmt: skip
 
         def frame():
             while not waiting:
@@ -171,10 +173,11 @@ def by_stomp(alice):
 
 
 @contextlib.contextmanager
-def by_packets(alice):
+def by_packets(alice, durable=False):
     with Client("127.0.0.1", alice.server.packets) as client:
         client.command("pc.login", Token=alice.token)
-        client.command("pc.sub.open", ChannelId=client.open("quotes"))
+        channel, named = client.open("quotes"), {"Durable": "mine"} if durable else {}
+        client.command("pc.sub.open", ChannelId=channel, **named)
 
         def following():
             try:
@@ -345,6 +348,42 @@ def test_a_webhook_stops_with_its_right_and_goes_on_with_it(server, alice):
     finally:
         hook.shutdown()
         hook.server_close()
+
+
+@contextlib.contextmanager
+def by_agent(alice, durable):
+    with Agent(alice.server.url, token=alice.token) as agent:
+        found = agent.subscribe("quotes", durable="mine" if durable else "")
+
+        def following():
+            try:
+                return [found.get(20).attributes["symbol"]]
+            except TamisError as error:
+                raise GoneError(str(error)) from None
+
+        yield following
+
+
+@pytest.mark.parametrize("protocol", [by_websocket, by_stomp, by_packets, by_agent])
+def test_a_durable_subscription_that_was_removed_says_so(alice, protocol):
+    with protocol(alice, durable=True) as following:
+        alice.publish("IBM")
+        assert following() == ["IBM"]
+        assert alice.http.delete(f"{PATH}/subscriptions/mine").status_code == 204
+        with pytest.raises(GoneError, match="subscription was removed"):
+            following()
+
+
+def test_who_removes_its_own_subscription_gets_one_answer(alice):
+    address = alice.server.url.replace("http", "ws") + "/ws"
+    with ws.connect(address, additional_headers=bearer(alice.token)) as peer:
+        asked = [{"type": "subscribe", "channel": "quotes", "name": "mine", "durable": True},
+                 {"type": "unsubscribe", "name": "mine", "end": True},
+                 {"type": "unsubscribe", "name": "mine"}]  # fmt: skip
+        for one in asked:
+            peer.send(json.dumps(one))
+        kinds = [json.loads(peer.recv(20))["type"] for _ in asked]
+        assert kinds == ["subscribed", "unsubscribed", "error"]
 
 
 def test_a_closed_channel_ends_what_was_open_on_it(server, alice):

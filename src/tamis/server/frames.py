@@ -11,6 +11,9 @@ from tamis.pubsub.broker.shapes import Shape
 from tamis.pubsub.broker.subscription import Subscription
 
 encode = msgspec.json.Encoder().encode
+_NAMES = 100_000  # names of subscriptions that are kept as JSON
+_PIECES = 2_000  # messages that are kept as JSON
+_PIECES_BYTES = 8 << 20  # and their bytes
 _FRAME = b'{"type":"messages","messages":[%b]}'
 
 
@@ -46,6 +49,7 @@ class Frames:
     def __init__(self) -> None:
         self._names: dict[str, bytes] = {}
         self._pieces: dict[tuple[int, int], bytes] = {}
+        self._size = 0  # bytes of the pieces
 
     def frame(self, messages: Iterable[tuple[Subscription, Record]]) -> bytes:
         """{"type": "messages", "messages": [{"subscription": ..., "sequence": ...}, ...]}"""
@@ -56,7 +60,7 @@ class Frames:
     def _one(self, subscription: Subscription, record: Record) -> bytes:
         name = self._names.get(subscription.label)
         if name is None:
-            if len(self._names) > 100_000:
+            if len(self._names) > _NAMES:
                 self._names.clear()
             name = self._names[subscription.label] = prefix(subscription.label)
         if subscription.shape is not None:
@@ -66,9 +70,11 @@ class Frames:
         key = subscription.channel, record.sequence
         found = self._pieces.get(key)
         if found is None:
-            if len(self._pieces) > 2_000:
+            if len(self._pieces) > _PIECES or self._size > _PIECES_BYTES:
                 self._pieces.clear()
+                self._size = 0
             found = self._pieces[key] = piece(record)
+            self._size += len(found)
         return name + found
 
 

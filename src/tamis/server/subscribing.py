@@ -24,6 +24,7 @@ from tamis.server.hub import Hub
 from tamis.server.visits import Visits
 
 _HIDDEN = {"secret", "flow"}
+MAX_LABEL = 200  # characters of the name of a subscription, which is sent with every message
 _FEW = 3  # subscriptions that are compared without looking for an example first
 
 
@@ -121,6 +122,7 @@ class Subscribing:
         shape: Shape | None = None,
     ) -> Subscription:
         """A subscription that ends with its session."""
+        check_label(name)
         self.check(caller, channel, wish)
         if wish.summary or wish.catch_up != "all":
             raise SubscriptionError("only a durable subscription has a summary and catches up")
@@ -198,9 +200,19 @@ class Subscribing:
         known = self.find(caller, channel, name)
         await self.hub.change(lambda request: Pause(request, known.channel, name, paused))
 
-    async def end(self, caller: Caller, channel: Open, name: str) -> None:
+    async def end(
+        self, caller: Caller, channel: Open, name: str, session: int | None = None
+    ) -> None:
+        """`session`: the one that asks for it, if there is one."""
         known = self.find(caller, channel, name)
-        await self.hub.change(lambda request: End(request, known.channel, name))
+        await self.hub.change(lambda request: End(request, known.channel, name, session))
+
+
+def check_label(name: str) -> None:
+    if len(name) > MAX_LABEL:
+        raise SubscriptionError(
+            f"the name of a subscription has up to {MAX_LABEL} characters, not {len(name):,}"
+        )
 
 
 def _relation(matcher: Matcher, number: int, text: str) -> str:

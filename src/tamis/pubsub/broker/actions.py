@@ -97,7 +97,8 @@ class Taken(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The session gets nothing more of the subscription, and why: a right or a channel is gone."""
+    """The session gets nothing more of the subscription, and why: it was removed, or a right or a
+    channel is gone."""
 
     session: int
     subscription: Subscription

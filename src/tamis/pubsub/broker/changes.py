@@ -92,7 +92,9 @@ class Pause(Change):
 
 @dataclass(slots=True)
 class End(Change):
-    """End a durable subscription."""
+    """End a durable subscription; its session learns it, unless that session asked for it."""
+
+    session: int | None = None
 
     def prepare(self, scratch: Scratch, since: int) -> None:
         self._known(scratch)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
+from operator import add, attrgetter
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from tamis.pubsub.broker.seats import Numbers, Seats
 from tamis.pubsub.broker.session import Session
 from tamis.pubsub.broker.stored import Stored, Version
 from tamis.pubsub.broker.subscription import Subscription
+
+_BODY, _SUBJECT = attrgetter("body"), attrgetter("subject")
 
 
 class LiveChannel:
@@ -116,7 +119,7 @@ class LiveChannel:
         if not self.seats.taken:
             self._deliver(records, offsets, numbers, np.arange(len(numbers)), touched)
             return None
-        shares, rest = self.seats.share(offsets, numbers)
+        shares, rest = self.seats.share(offsets, numbers, _sizes(records))
         self.deliveries += len(numbers) - len(rest)
         self._deliver(records, offsets, numbers, rest, touched)
         return act.Gathered(records, self.seats.prefixes, shares) if shares else None
@@ -143,6 +146,12 @@ class LiveChannel:
         judge.add(0, version.subjects, version.selector, subscription.bound)
         subscription.judged = version, judge
         return judge
+
+
+def _sizes(records: list[Record]) -> Numbers:
+    """Bytes of each message, without what a protocol writes around it."""
+    bodies, subjects = map(len, map(_BODY, records)), map(len, map(_SUBJECT, records))
+    return np.fromiter(map(add, bodies, subjects), np.int64, len(records))
 
 
 class Owned:
@@ -184,8 +193,7 @@ def deliver(subscription: Subscription, record: Record, touched: dict[int, Sessi
         return False
     session = subscription.session
     assert session is not None
-    session.room -= 1
-    session.outbox.append((subscription, record))
+    session.put(subscription, record)
     touched[session.id] = session
     subscription.delivered += 1
     if subscription.durable:

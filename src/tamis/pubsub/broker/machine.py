@@ -35,6 +35,7 @@ class BrokerLimits:
     pending: int = 200_000  # messages that wait for their commit
     pending_bytes: int = 64 << 20
     room: int = 2_000  # messages on their way to one session
+    room_bytes: int = 1 << 20  # and their bytes, names of subscriptions included
     window: int = 10_000  # messages of a durable subscription that are not acknowledged
     read: int = 2_000  # records that a subscription reads at a time
 
@@ -165,8 +166,7 @@ class Broker:
 
     def _flush(self, touched: dict[int, Session]) -> None:
         for session in touched.values():
-            self._actions.append(act.Deliver(session.id, session.outbox))
-            session.outbox = []
+            self._actions.append(act.Deliver(session.id, session.take_outbox()))
 
     # --- sessions ------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Broker:
     ) -> None:
         """`prefix`: the session takes gathered messages, each behind the prefix of its label."""
         found = self.limits.room if room is None else room
-        self.sessions[session] = Session(session, found, prefix)
+        self.sessions[session] = Session(session, found, self.limits.room_bytes, prefix)
 
     def disconnect(self, session: int) -> None:
         """Its durable subscriptions stay, the others end."""
@@ -228,7 +228,7 @@ class Broker:
         """So many messages left the session's queue: there is room for as many more."""
         found = self.sessions.get(session)
         if found is not None:
-            found.room += count
+            found.written(count)
             self._feed_all(found)
 
     def acknowledge(self, session: int, key: Key, upto: int) -> None:
@@ -478,8 +478,7 @@ class Broker:
         known = channel.subscriptions.get(change.name)
         if stored is None:
             if known is not None:
-                self._detach(known)
-                channel.remove(known)
+                self._remove(channel, known, change)
             return None
         if known is None:
             known = Subscription(stored, stored.number, durable=True)
@@ -489,6 +488,14 @@ class Broker:
         elif isinstance(change, Pause):
             self._apply_pause(channel, known, stored.paused)
         return known
+
+    def _remove(self, channel: LiveChannel, known: Subscription, change: Change) -> None:
+        session = known.session
+        if session is not None and isinstance(change, End) and change.session == session.id:
+            self._detach(known)
+        else:
+            self._end(known, SubscriptionError("the subscription was removed"))
+        channel.remove(known)
 
     def _apply_put(
         self, channel: LiveChannel, change: Put, known: Subscription, stored: Stored

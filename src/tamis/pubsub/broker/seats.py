@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tamis.pubsub.broker.subscription import ENVELOPE
+
 if TYPE_CHECKING:
     from tamis.pubsub.broker.session import Session
     from tamis.pubsub.broker.subscription import Subscription
@@ -35,6 +37,7 @@ class Seats:
         self.prefixes: list[bytes] = [b""]  # by seat: what stands before each of its messages
         self.counts = np.zeros(64, np.int64)  # by seat: matches that were delivered
         self._bench = np.zeros(64, np.int32)  # by seat: the number of its session
+        self._envelopes = np.zeros(64, np.int64)  # by seat: bytes taken each of its messages
         self._numbers: dict[int, int] = {}  # by session: its number here
         self._held: dict[int, int] = {}  # by session: how many seats it has
         self._by_bench: list[Session | None] = [None]  # sessions by their numbers here
@@ -56,7 +59,9 @@ class Seats:
             self.prefixes.append(b"")
             if seat >= len(self.counts):
                 self.counts, self._bench = _grown(self.counts, seat), _grown(self._bench, seat)
+                self._envelopes = _grown(self._envelopes, seat)
         self.prefixes[seat] = prefix
+        self._envelopes[seat] = ENVELOPE + len(prefix)
         self.counts[seat] = 0
         self._bench[seat] = self._bench_of(session)
         self._held[session.id] = self._held.get(session.id, 0) + 1
@@ -88,30 +93,40 @@ class Seats:
             self._by_bench[bench] = None
             self._free_benches.append(bench)
 
-    def share(self, offsets: Numbers, numbers: Numbers) -> tuple[list[Share], Numbers]:
-        """Who gets what of a batch, and the pairs that are left to be served one by one."""
+    def share(
+        self, offsets: Numbers, numbers: Numbers, sizes: Numbers
+    ) -> tuple[list[Share], Numbers]:
+        """Who gets what of a batch of messages with these sizes in bytes, and the pairs that are
+        left to be served one by one."""
         seats = self.by_number[numbers]
         benches = self._bench[seats]  # of seat 0 it is 0
-        sizes = np.bincount(benches, minlength=len(self._by_bench))
-        for bench in np.flatnonzero(sizes).tolist():
+        rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        counts = np.bincount(benches, minlength=len(self._by_bench))
+        taken = sizes[rows] + self._envelopes[seats]
+        costs = np.bincount(benches, taken, len(self._by_bench)).astype(np.int64)
+        for bench in np.flatnonzero(counts).tolist():
             session = self._by_bench[bench]
-            if session is not None and sizes[bench] > session.room:
+            if session is not None and (
+                counts[bench] > session.room or costs[bench] > session.room_bytes
+            ):
                 benches[benches == bench] = 0
-                sizes[bench] = 0
+                counts[bench] = 0
         narrow = benches.astype(np.uint16) if len(self._by_bench) < 65536 else benches
         order = np.argsort(narrow, kind="stable")  # so messages stay in order for each session
-        rest = int(len(order) - sizes[1:].sum())
-        rows = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[order[rest:]].tolist()
+        rest = int(len(order) - counts[1:].sum())
         chosen = seats[order[rest:]]
         self.counts[: len(self.prefixes)] += np.bincount(chosen, minlength=len(self.prefixes))
-        return self._cut(sizes, chosen.tolist(), rows), np.sort(order[:rest])
+        shares = self._cut(counts, costs, chosen.tolist(), rows[order[rest:]].tolist())
+        return shares, np.sort(order[:rest])
 
-    def _cut(self, sizes: Numbers, seats: list[int], rows: list[int]) -> list[Share]:
+    def _cut(
+        self, counts: Numbers, costs: Numbers, seats: list[int], rows: list[int]
+    ) -> list[Share]:
         shares, first = [], 0
-        for bench in (np.flatnonzero(sizes[1:]) + 1).tolist():
-            session, last = self._by_bench[bench], first + int(sizes[bench])
+        for bench in (np.flatnonzero(counts[1:]) + 1).tolist():
+            session, last = self._by_bench[bench], first + int(counts[bench])
             assert session is not None
-            session.room -= last - first
+            session.send(last - first, int(costs[bench]))
             shares.append(Share(session, seats[first:last], rows[first:last]))
             first = last
         return shares

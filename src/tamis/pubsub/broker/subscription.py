@@ -7,6 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from tamis.pubsub.broker.recaps import NONE, Recap
+from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.stored import Key, Stored, Version, in_force
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tamis.pubsub.broker.shapes import Shape
 
 NOWHERE: dict[str, str | int] = {}  # one for all subscriptions that sessions fetch
+ENVELOPE = 128  # bytes that a protocol writes around a message, about
 
 
 class Subscription:
@@ -98,9 +100,14 @@ class Subscription:
     def ready(self) -> bool:
         """Whether one more message may be sent."""
         session = self.session
-        if session is None or self.paused or session.room <= 0:
+        if session is None or self.paused or not session.has_room:
             return False
         return not self.window or self.sent is None or len(self.sent) < self.window
+
+    def cost(self, record: Record) -> int:
+        """Bytes that the message takes on its way to the session, about."""
+        size = ENVELOPE + len(self.label) + len(record.subject) + len(record.body)
+        return size if self.shape is None else size * len(self.shape.ways)
 
     def acknowledge(self, upto: int) -> bool:
         """Everything up to the sequence has arrived; whether that is news."""

@@ -56,7 +56,7 @@ async def open_by_selector(connection: PacketConnection, said: Said) -> Said:
 async def end(connection: PacketConnection, said: Said) -> Said:
     """A durable subscription ends for ever."""
     found, name = connection.channel(said.get("ChannelId", 0)), said.get("Durable", "")
-    await connection.parts.subscribing.end(connection.who, found, name)
+    await connection.parts.subscribing.end(connection.who, found, name, connection.session)
     connection.drop((found.entry.number, name))
     audited = f"{found.entry.name}/{name}"
     await connection.parts.audit(connection.who, "subscription.end", audited)

@@ -28,7 +28,7 @@ from tamis.pubsub.stomp import Decoder, Frame, encode
 from tamis.server.access import Caller
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message
-from tamis.server.subscribing import Wish
+from tamis.server.subscribing import Wish, check_label
 from tamis.server.tcp.listening import Listener, Outbox
 from tamis.server.visits import Visit
 
@@ -290,6 +290,7 @@ class StompConnection:
         label, ack = headers.get("id", ""), headers.get("ack", "auto")
         if not label or label in self.taken:
             raise SubscriptionError("SUBSCRIBE needs an id that the connection does not use yet")
+        check_label(label)
         if ack not in ("auto", "client", "client-individual"):
             raise SubscriptionError("ack is auto, client or client-individual")
         name, subjects = _destination(frame)

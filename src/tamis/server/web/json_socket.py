@@ -310,7 +310,7 @@ class Connection:
             channel = parts.channels.get(self.caller, name)
             known = channel.live.subscriptions.get(key[1])
             if known is not None and known.durable and found.end:
-                await parts.subscribing.end(self.caller, channel, found.name)
+                await parts.subscribing.end(self.caller, channel, found.name, self.session)
             elif known is not None:
                 leave(parts.hub.broker, self.session, known)
         parts.hub.pump()
