@@ -177,7 +177,17 @@ class AccessError(TamisError):
 
 
 class BusyError(TamisError):
-    """The broker takes no more at the moment: a queue, a quota or a rate is at its limit."""
+    """The broker takes no more at the moment: a queue, a quota or a rate is at its limit.
+
+    `retry`: seconds after which another attempt makes sense.
+    """
+
+    def __init__(self, what: str, retry: float = 1.0) -> None:
+        super().__init__(what, retry)
+        self.what, self.retry = what, retry
+
+    def __str__(self) -> str:
+        return self.what
 
 
 class SnapshotError(TamisError):

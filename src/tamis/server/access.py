@@ -99,7 +99,6 @@ class Door:
     registry: Registry
     local: bool
     renewals: int = 0  # how often rights may have changed
-    _verified: dict[bytes, float] = field(default_factory=dict)
 
     @property
     def open(self) -> bool:
@@ -107,17 +106,14 @@ class Door:
         return self.local and not self.registry.principals()
 
     def recognise(self, authorization: str | None) -> Caller:
-        """The caller of an Authorization header; slow for a password that was not seen lately."""
+        """The caller of an Authorization header; passwords are for `Recognition`."""
         kind, _, secret = (authorization or "").partition(" ")
         if kind.lower() == "bearer":
             return self.by_token(secret.strip())
-        if kind.lower() == "basic":
-            name, _, password = _basic(secret).partition(":")
-            return self.by_password(name, password)
         seen = self.renewals
         if not authorization and self.open:
             return Caller(LOCAL, LOCAL_TENANT, seen=seen)
-        raise _nobody()
+        raise unknown()
 
     def renewed(self, caller: Caller) -> Caller:
         """The same caller as things are now; AccessError where nobody would be recognised."""
@@ -128,7 +124,7 @@ class Door:
             return self._of_token(token, seen)
         principal = self._principal(caller.name)
         if principal is None or not caller.proof or principal.password != caller.proof:
-            raise _nobody()
+            raise unknown()
         return self._caller(principal, VERBS, seen, caller.proof)
 
     def principal(self, login: str) -> Caller | None:
@@ -141,42 +137,25 @@ class Door:
     def by_token(self, secret: str) -> Caller:
         seen, token = self.renewals, self.registry.token(digest(secret))
         if token is None:
-            raise _nobody()
+            raise unknown()
         return self._of_token(token, seen)
 
     def _of_token(self, token: Token, seen: int) -> Caller:
         principal = self._principal(token.principal)
         if principal is None or (token.expires and token.expires < time.time() * 1e6):
-            raise _nobody()
+            raise unknown()
         return self._caller(principal, token.verbs, seen, token.digest, token.expires)
 
-    def by_password(self, login: str, password: str) -> Caller:
+    def claimed(self, login: str) -> tuple[Caller | None, str]:
+        """Who it is if the password is right, and the hash to verify it by. A login that does not
+        exist has one as well: refusing it must not cost less."""
         seen, principal = self.renewals, self._principal(login)
-        secret = principal.password if principal is not None else ""
-        right = self._right(secret or _nobodys(), password)  # who is unknown must not cost less
-        if principal is None or not secret or not right:
-            raise _nobody()
-        return self._caller(principal, VERBS, seen, principal.password)
+        if principal is None or not principal.password:
+            return None, _nobodys()
+        return self._caller(principal, VERBS, seen, principal.password), principal.password
 
     def _principal(self, login: str) -> Principal | None:
         return next((p for p in self.registry.principals() if p.login == login), None)
-
-    def _right(self, secret: str, password: str) -> bool:
-        """Verifying takes tens of milliseconds on purpose, so a right password is remembered."""
-        from argon2 import PasswordHasher
-        from argon2.exceptions import Argon2Error, InvalidHashError
-
-        known = hashlib.sha256(f"{secret}\0{password}".encode()).digest()
-        if self._verified.get(known, 0) > time.monotonic():
-            return True
-        try:
-            PasswordHasher().verify(secret, password)
-        except (Argon2Error, InvalidHashError):
-            return False
-        if len(self._verified) > 1000:
-            self._verified.clear()
-        self._verified[known] = time.monotonic() + 300
-        return True
 
     def _caller(
         self,
@@ -191,17 +170,28 @@ class Door:
                       principal.rate, principal.subscriptions, proof, expires, seen)  # fmt: skip
 
 
-def _nobody() -> AccessError:
+def unknown() -> AccessError:
     """A new one each time: an error that is raised again and again would hold on to the frames of
     all who were refused."""
     return AccessError("say who you are: a token or a password is needed", known=False)
 
 
-def _basic(secret: str) -> str:
+def basic(secret: str) -> str:
     try:
         return base64.b64decode(secret, validate=True).decode()
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        raise _nobody() from None
+        raise unknown() from None
+
+
+def verified(stored: str, password: str) -> bool:
+    """Whether the password has this hash. Takes tens of milliseconds and 64 MB, on purpose."""
+    from argon2 import PasswordHasher
+    from argon2.exceptions import Argon2Error, InvalidHashError
+
+    try:
+        return PasswordHasher().verify(stored, password)
+    except (Argon2Error, InvalidHashError):
+        return False
 
 
 def digest(secret: str) -> str:

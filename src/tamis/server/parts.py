@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tamis.errors import BusyError
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.machine import BrokerLimits
 from tamis.registry import AuditEntry
@@ -18,18 +20,25 @@ from tamis.server.frames import Frames
 from tamis.server.history import History
 from tamis.server.hub import Hub
 from tamis.server.publishing import Publishing
+from tamis.server.recognition import Recognition
 from tamis.server.retention import Retention
 from tamis.server.spaces import Spaces
 from tamis.server.subscribing import Subscribing, Wish
+from tamis.server.turns import Pool
 from tamis.server.visits import Visits
 
 _PROVING = 1.0  # seconds that are spent on comparing a subscription with others
+PROOF_THREADS, QUESTION_THREADS = 2, 2
+WAITING = 100  # proofs, and questions, of one principal that wait for a thread
 
 
 @dataclass
 class Parts:
     hub: Hub
     door: Door
+    recognition: Recognition
+    proofs: Pool  # of covering, whose cost the one who asks decides
+    questions: Pool  # other work that would hold up the event loop
     channels: Channels
     publishing: Publishing
     subscribing: Subscribing
@@ -55,9 +64,13 @@ class Parts:
         visits = Visits(hub, door, channels)
         subscribing, deliveries = Subscribing(hub, visits), Deliveries(hub, mail, channels, door)
         visits.also.append(deliveries.review)
-        return cls(hub, door, channels, Publishing(hub), subscribing, Frames(), deliveries,
-                   Spaces(channels, subscribing), History(hub), visits,
-                   Retention(hub, channels))  # fmt: skip
+        recognition = Recognition(door)
+        proofs = Pool("proofs", PROOF_THREADS, 1, WAITING)
+        questions = Pool("questions", QUESTION_THREADS, 1, WAITING)
+        hub.last += [recognition.close, proofs.close, questions.close]
+        return cls(hub, door, recognition, proofs, questions, channels, Publishing(hub),
+                   subscribing, Frames(), deliveries, Spaces(channels, subscribing),
+                   History(hub), visits, Retention(hub, channels))  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()
@@ -70,12 +83,12 @@ class Parts:
         _warm()
 
     async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:
-        """In a thread, and not for ever: proofs can take long."""
-        work = asyncio.to_thread(self.subscribing.notes, caller, channel, wish, name)
-        try:
+        """In a thread, and not for ever: proofs can take long. Without a thread, none."""
+        notes = self.subscribing.notes
+        with contextlib.suppress(TimeoutError, BusyError):
+            work = self.proofs.run(caller.name, notes, caller, channel, wish, name)
             return await asyncio.wait_for(work, _PROVING)
-        except TimeoutError:
-            return []
+        return []
 
     def audit_soon(self, caller: Caller, action: str, target: str) -> None:
         """The same for what happens often: nobody's answer waits for another commit."""

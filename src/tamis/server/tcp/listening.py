@@ -48,6 +48,12 @@ class Listener:
             writer.close()
 
 
+def address_of(writer: asyncio.StreamWriter) -> str:
+    """Where the peer is; empty if it has gone already."""
+    peer = writer.get_extra_info("peername")
+    return str(peer[0]) if peer else ""
+
+
 class Outbox:
     """Bytes that wait to be written, in order; says how many messages left."""
 

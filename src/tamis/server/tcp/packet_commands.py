@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from tamis.pubsub.typecodes import c_name
 from tamis.pubsub.wire.messages import Notification
 from tamis.server.channels import ChannelForm, Open
 from tamis.server.tcp import packet_subscriptions
+from tamis.server.tcp.listening import address_of
 
 if TYPE_CHECKING:
     from tamis.server.tcp.packets import PacketConnection
@@ -37,14 +37,14 @@ async def run(connection: PacketConnection, message: Notification) -> Said:
 
 
 async def _login(connection: PacketConnection, said: Said) -> Said:
-    door = connection.parts.door
+    recognition, address = connection.parts.recognition, address_of(connection.writer)
     if "Token" in said:
-        caller = door.by_token(said["Token"])
+        caller = await recognition.by_token(said["Token"], address)
     elif "Name" in said:
         password = said.get("Password", "")
-        caller = await asyncio.to_thread(door.by_password, said["Name"], password)
+        caller = await recognition.by_password(said["Name"], password, address)
     else:
-        caller = door.recognise(None)
+        caller = await recognition.caller(None, address)
     if connection.caller not in (None, caller):
         raise MessageError("this connection has said who it is: open another one")
     connection.known(caller)

@@ -29,7 +29,7 @@ from tamis.server.channels import Open
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message as Published
 from tamis.server.tcp import packet_commands, packet_subscriptions
-from tamis.server.tcp.listening import Listener, Outbox
+from tamis.server.tcp.listening import Listener, Outbox, address_of
 from tamis.server.visits import Visit
 
 _CONNECTING = 10.0  # seconds until a peer must have said who it is
@@ -83,9 +83,9 @@ class PacketConnection:
         writing = asyncio.ensure_future(self.out.write())
         clock = asyncio.get_running_loop().time
         deadline = clock() + _CONNECTING
-        if self.parts.door.open:  # nobody has to say who they are, so nobody is waited for
-            self.known(self.parts.door.recognise(None))
         try:
+            with contextlib.suppress(AccessError):  # while nobody has to say who they are
+                self.known(await self._unnamed())
             while not self.ended:
                 patience = deadline - clock() if self.visit is None else None
                 data = await asyncio.wait_for(self.reader.read(65536), patience)
@@ -131,7 +131,7 @@ class PacketConnection:
             if isinstance(message, WireError):
                 raise message
             if self.visit is None and not self._is_login(message):
-                self.known(self.parts.door.recognise(None))
+                self.known(await self._unnamed())
             if isinstance(message, Notification) and message.channel != OWN:
                 await self._publish(message, slot)
             else:
@@ -152,6 +152,10 @@ class PacketConnection:
             self.peer.trust()
             self.session = self.parts.hub.connect(self._sink)
             self.visit = self.parts.visits.enter(caller, self._send_away, self.session)
+
+    async def _unnamed(self) -> Caller:
+        """The caller, if none need say who it is."""
+        return await self.parts.recognition.caller(None, address_of(self.writer))
 
     @property
     def who(self) -> Caller:

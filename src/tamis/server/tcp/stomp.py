@@ -29,7 +29,7 @@ from tamis.server.access import Caller
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message
 from tamis.server.subscribing import Wish, check_label
-from tamis.server.tcp.listening import Listener, Outbox
+from tamis.server.tcp.listening import Listener, Outbox, address_of
 from tamis.server.visits import Visit
 
 _CONNECTING = 10.0  # seconds until a peer must have said who it is
@@ -248,14 +248,7 @@ class StompConnection:
         version = next((v for v in ("1.2", "1.1") if v in versions), None)
         if version is None:
             raise MessageError("STOMP 1.1 and 1.2 are spoken here")
-        door, login = self.parts.door, headers.get("login", "")
-        if login:
-            secret = headers.get("passcode", "")
-            caller = await asyncio.to_thread(door.by_password, login, secret)
-        elif headers.get("passcode"):  # a token needs no name
-            caller = door.by_token(headers["passcode"])
-        else:
-            caller = door.recognise(None)
+        caller = await self._recognised(headers.get("login", ""), headers.get("passcode", ""))
         self.session = self.parts.hub.connect(self._sink)
         self.visit = self.parts.visits.enter(caller, self._send_away, self.session)
         can, wants = _beats(headers.get("heart-beat", "0,0"))
@@ -264,6 +257,14 @@ class StompConnection:
         self._silence = 2 * max(can, _BEAT) / 1000 if can else 0.0
         self._send(Frame("CONNECTED", {"version": version, "server": "tamis",
                                        "heart-beat": f"{_BEAT},{_BEAT}"}))  # fmt: skip
+
+    async def _recognised(self, login: str, secret: str) -> Caller:
+        recognition, address = self.parts.recognition, address_of(self.writer)
+        if login:
+            return await recognition.by_password(login, secret, address)
+        if secret:  # a token needs no name
+            return await recognition.by_token(secret, address)
+        return await recognition.caller(None, address)
 
     def _publish(self, caller: Caller, frame: Frame, receipt: str) -> None:
         name, subject = _destination(frame)

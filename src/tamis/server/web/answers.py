@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -78,6 +79,6 @@ def failed(error: TamisError) -> Response:
     response = json(told(error), status_of(error))
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = 'Basic realm="tamis", Bearer'
-    if response.status_code == 429:
-        response.headers["Retry-After"] = "1"
+    if isinstance(error, BusyError):
+        response.headers["Retry-After"] = str(max(math.ceil(error.retry), 1))
     return response

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,9 +37,11 @@ def refuse_strangers(parts: Parts, headers: Any) -> None:
         raise AccessError("requests on behalf of other sites are refused", known=False)
 
 
-async def recognised(parts: Parts, headers: Any) -> Caller:
+async def recognised(parts: Parts, headers: Any, client: Any) -> Caller:
+    """`client`: the host and port that the request comes from."""
     refuse_strangers(parts, headers)
-    return await asyncio.to_thread(parts.door.recognise, headers.get("authorization"))
+    address = client[0] if client else ""
+    return await parts.recognition.caller(headers.get("authorization"), address)
 
 
 def endpoint(parts: Parts, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
@@ -48,7 +49,7 @@ def endpoint(parts: Parts, handler: Handler) -> Callable[[Request], Awaitable[Re
 
     async def answer(request: Request) -> Response:
         try:
-            caller = await recognised(parts, request.headers)
+            caller = await recognised(parts, request.headers, request.client)
             return await handler(parts, caller, request)
         except TimeoutError:
             return json({"error": "the request took too long to arrive"}, 408)
@@ -61,7 +62,8 @@ def endpoint(parts: Parts, handler: Handler) -> Callable[[Request], Awaitable[Re
 def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
     async def talk(socket: WebSocket) -> None:
         try:
-            caller = await recognised(parts, Headers(raw=socket.scope["headers"]))
+            headers = Headers(raw=socket.scope["headers"])
+            caller = await recognised(parts, headers, socket.client)
         except TamisError as error:
             await socket.send_denial_response(failed(error))
             return

@@ -26,6 +26,7 @@ def metrics(parts: Parts) -> Response:
         "tamis_published_messages_total": broker.published,
         "tamis_delivered_messages_total": broker.delivered,
         "tamis_refused_messages_total": parts.hub.refused,
+        "tamis_refused_logins_total": parts.recognition.guesses.refused,
         "tamis_sessions": len(broker.sessions),
         "tamis_subscriptions": subscriptions,
         "tamis_channels": len(broker.channels),

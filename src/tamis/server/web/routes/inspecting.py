@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from itertools import pairwise
 from typing import Any
 
@@ -62,7 +61,7 @@ async def check(parts: Parts, caller: Caller, request: Request) -> Response:
     parts.subscribing.check(caller, channel, wish)
     notes = await parts.notes(caller, channel, wish)
     records = await recent(parts, channel)
-    hits = await asyncio.to_thread(_matching, caller, channel, wish, records)
+    hits = await parts.questions.run(caller.name, _matching, caller, channel, wish, records)
     example = msgspec.json.decode(hits[-1].body) if hits else None
     reads, types = "TRUE", {}
     if wish.selector:
@@ -129,7 +128,7 @@ async def near(parts: Parts, caller: Caller, request: Request) -> Response:
         s for s in channel.live.subscriptions.values()
         if (mine[0] or s.principal == mine[1]) and s.filter.selector
     ]  # fmt: skip
-    found = await asyncio.to_thread(_near, channel, own[:_NEAR], asked.message)
+    found = await parts.questions.run(caller.name, _near, channel, own[:_NEAR], asked.message)
     return json({"near": found, "looked_at": min(len(own), _NEAR), "of": len(own)})
 
 

@@ -27,7 +27,7 @@ async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
     """Of all channels that the caller sees; changes only for those who manage all."""
     caller.require_any()
     channels = parts.channels.visible(caller)
-    slowest = await asyncio.to_thread(_slowest, parts, caller, channels, _SHOWN)
+    slowest = await _slowest_of(parts, caller, channels, _SHOWN)
     busiest = heapq.nlargest(_SHOWN, channels, key=lambda c: parts.history.rate(c.entry.number))
     changes = []
     if caller.may("manage", "*"):
@@ -95,7 +95,13 @@ async def subscribers(parts: Parts, caller: Caller, request: Request) -> Respons
     caller.require_any()
     limit = whole_number(request, "limit", 50, 1000)
     channels = parts.channels.visible(caller)
-    return json({"subscribers": await asyncio.to_thread(_slowest, parts, caller, channels, limit)})
+    return json({"subscribers": await _slowest_of(parts, caller, channels, limit)})
+
+
+async def _slowest_of(
+    parts: Parts, caller: Caller, channels: list[Open], most: int
+) -> list[dict[str, Any]]:
+    return await parts.questions.run(caller.name, _slowest, parts, caller, channels, most)
 
 
 def _slowest(parts: Parts, caller: Caller, channels: list[Open], most: int) -> list[dict[str, Any]]:

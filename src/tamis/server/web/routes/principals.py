@@ -12,7 +12,7 @@ from tamis.errors import AccessError, RegistryError
 from tamis.language import parse
 from tamis.registry import VERBS, Principal, Right
 from tamis.registry.values import Verb
-from tamis.server.access import Caller, hashed, new_token
+from tamis.server.access import Caller, new_token
 from tamis.server.parts import Parts
 from tamis.server.web.answers import form, json, whole_number
 
@@ -64,7 +64,9 @@ async def put_principal(parts: Parts, caller: Caller, request: Request) -> Respo
     if told.selector:
         for dialect in ("tamis", "jms"):
             parse(told.selector, dialect=dialect)
-    password = hashed(told.password) if told.password else known.password if known else ""
+    password = known.password if known else ""
+    if told.password:
+        password = await parts.recognition.hashed(told.password, caller.name)
     made = Principal(name, tenant, password, told.selector, told.rate, told.subscriptions)
     await parts.hub.in_registry(parts.hub.registry.put_principal, made)
     await parts.visits.renew()

@@ -7,7 +7,6 @@ line.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from bisect import bisect_right
@@ -38,14 +37,21 @@ Test = Callable[[Open, Subscription], bool]
 async def search(parts: Parts, caller: Caller, request: Request) -> Response:
     """Rows behind the key `after` (CHANNEL/NAME)."""
     limit = whole_number(request, "limit", 50, 1000)
-    found = await asyncio.to_thread(_found, parts, caller, request.query_params, limit + 1)
+    found = await _searched(parts, caller, request.query_params, limit + 1)
     rows = [{"channel": c.entry.name, **shown(s, c.live.matched)} for c, s in found[:limit]]
     return json({"subscriptions": rows, "more": len(found) > limit})
 
 
 async def count(parts: Parts, caller: Caller, request: Request) -> Response:
-    found = await asyncio.to_thread(_found, parts, caller, {**request.query_params, "after": ""}, 0)
+    found = await _searched(parts, caller, {**request.query_params, "after": ""}, 0)
     return json({"count": len(found)})
+
+
+async def _searched(
+    parts: Parts, caller: Caller, query: Any, most: int
+) -> list[tuple[Open, Subscription]]:
+    pool = parts.proofs if "covers:" in query.get("q", "") else parts.questions
+    return await pool.run(caller.name, _found, parts, caller, query, most)
 
 
 def _found(parts: Parts, caller: Caller, query: Any, most: int) -> list[tuple[Open, Subscription]]:
