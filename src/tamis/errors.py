@@ -100,6 +100,18 @@ class InputError(TamisError):
     """A file or a table cannot be read as what it was said to be."""
 
 
+class UnreachableError(InputError):
+    """No broker answers at an address: which one, why, and what to do."""
+
+
+class DeadlineError(TamisError, TimeoutError):
+    """The broker did not answer in time. It may have done what it was asked to do."""
+
+
+class ClosedError(TamisError):
+    """The program itself closed the agent or ended the subscription."""
+
+
 class SubscriptionError(TamisError):
     """A subscription id is unknown, already taken, or of a type that ids cannot have."""
 

@@ -17,6 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from server.servers import QUOTES, served
 from tamis.client import Agent
+from tamis.client.remote import Remote
 from tamis.client.rest import lines
 from tamis.errors import AccessError, TamisError
 from tamis.pubsub.stomp import Decoder
@@ -307,7 +308,7 @@ def test_a_replay_is_over_when_its_right_is(server, alice, monkeypatch):
     assert (last["status"], last["error"]) == (403, "alice has no right to subscribe in quotes")
     read.clear()
     alice.give()
-    told = lines(server.url, bearer(alice.token), f"{PATH}/messages?first={first}")
+    told = lines(Remote(server.url, bearer(alice.token)), f"{PATH}/messages?first={first}")
     found = []
     with pytest.raises(AccessError, match="no right to subscribe"):
         found.extend(told)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from tamis.client.async_agent import AsyncAgent
 from tamis.client.received import Received, Subscribed
+from tamis.client.remote import HERE, TIMEOUT
+from tamis.client.requests import check_text, checked_messages
+from tamis.errors import ClosedError, TamisError
 
 T = TypeVar("T")
+_CLOSED = "this agent is closed: make another one"
 
 
 class Agent:
@@ -19,16 +26,22 @@ class Agent:
 
     def __init__(
         self,
-        server: str = "http://127.0.0.1:8216",
+        server: str = HERE,
         *,
         token: str = "",
         login: tuple[str, str] | None = None,
         publisher: str = "",
+        timeout: float = TIMEOUT,
+        ca: str | os.PathLike[str] = "",
     ) -> None:
+        self._inner = AsyncAgent(
+            server, token=token, login=login, publisher=publisher, timeout=timeout, ca=ca
+        )
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="tamis")
         self._thread.start()
-        self._inner = AsyncAgent(server, token=token, login=login, publisher=publisher)
+        self._closing = threading.Lock()
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -37,14 +50,47 @@ class Agent:
         self.close()
 
     def close(self) -> None:
-        if self._thread.is_alive():
-            self.wait(self._inner.close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        """Waits for what was published. Every later call raises ClosedError."""
+        self._not_from_a_callback()
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _finish(self) -> None:
+        """Calls of other threads that wait still end here."""
+        await self._inner.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        """What the coroutine returns, which runs on the agent's thread."""
+        try:
+            self._not_from_a_callback()
+            with self._closing:
+                if self._closed:
+                    raise ClosedError(_CLOSED)
+                future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except TamisError:
+            work.close()
+            raise
+        try:
+            return future.result()
+        except CancelledError:
+            raise ClosedError(_CLOSED) from None
+
+    def _not_from_a_callback(self) -> None:
+        if threading.current_thread() is self._thread:
+            raise TamisError(
+                "a callback cannot wait for its own agent, whose thread it runs on: use another "
+                "agent, or hand the message to another thread"
+            )
 
     @property
     def history(self) -> list[tuple[float, str]]:
@@ -91,23 +137,27 @@ class Agent:
         return list(self.call("GET", "/api/channels?limit=1000")["channels"])
 
     def channel(self, name: str) -> dict[str, Any]:
-        return dict(self.call("GET", f"/api/channels/{quote(name, safe='')}"))
+        return dict(self.call("GET", _path(name)))
 
     def put_channel(self, name: str, form: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self.call("PUT", f"/api/channels/{quote(name, safe='')}", dict(form)))
+        return dict(self.call("PUT", _path(name), dict(form)))
 
     def close_channel(self, name: str) -> None:
-        self.call("DELETE", f"/api/channels/{quote(name, safe='')}")
+        self.call("DELETE", _path(name))
 
     def dry_run(self, channel: str, messages: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         """The names of the subscriptions that each message would reach."""
-        path = f"/api/channels/{quote(channel, safe='')}/messages?dry=1"
-        return list(self.call("POST", path, [dict(one) for one in messages])["matches"])
+        content = checked_messages(messages)
+        return list(self.call("POST", f"{_path(channel)}/messages?dry=1", content)["matches"])
 
     def explain(self, channel: str, selector: str, attributes: Mapping[str, Any]) -> str:
-        path = f"/api/channels/{quote(channel, safe='')}/explain"
-        asked = {"selector": selector, "message": dict(attributes)}
-        return str(self.call("POST", path, asked)["text"])
+        question = {"selector": selector, "message": dict(attributes)}
+        return str(self.call("POST", f"{_path(channel)}/explain", question)["text"])
+
+
+def _path(channel: str) -> str:
+    check_text("channel", channel)
+    return f"/api/channels/{quote(channel, safe='')}"
 
 
 class Messages:
@@ -126,27 +176,25 @@ class Messages:
         return self._subscribed.lost
 
     def get(self, timeout: float | None = None) -> Received:
-        """The next message; TimeoutError where none comes in time."""
-
-        async def one() -> Received:
-            async with asyncio.timeout(timeout):
-                return await self._subscribed.get()
-
-        return self._agent.wait(one())
+        """The next message; TimeoutError if none comes within `timeout` seconds."""
+        return self._agent.wait(self._subscribed.get(timeout))
 
     def acknowledge(self, message: Received) -> None:
         """Everything up to this message is done."""
         self._agent.wait(self._subscribed.acknowledge(message))
 
     def __iter__(self) -> Iterator[Received]:
-        while True:
-            yield self.get()
+        """Ends when the program itself ends the subscription or closes the agent."""
+        with contextlib.suppress(ClosedError):
+            while True:
+                yield self.get()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
+        with contextlib.suppress(ClosedError):
+            self.end()
 
     def end(self) -> None:
         self._agent.wait(self._subscribed.end())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import itertools
 import json
+import os
 import time
 import uuid
 from collections import deque
@@ -14,35 +14,50 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from tamis.client import rest
-from tamis.client.received import Received, Subscribed
-from tamis.errors import AccessError, BusyError, MessageError, SubscriptionError, TamisError
+from tamis.client.received import CallbackFailure, Received, Subscribed
+from tamis.client.remote import HERE, TIMEOUT, Remote
+from tamis.client.requests import check_subscription, check_text, checked_messages, encoded
+from tamis.errors import (
+    AccessError,
+    BusyError,
+    ClosedError,
+    DeadlineError,
+    InputError,
+    MessageError,
+    SubscriptionError,
+    TamisError,
+)
 
 MAX_PENDING = 1_000  # requests that wait for their answer
 _RETRY, _RETRY_MOST = 0.05, 2.0  # seconds between two attempts to connect
 _HISTORY = 100
+_CONNECT = 10.0  # seconds until a connection must be there
+_LAST = 5.0  # seconds that closing waits for answers
 _PATIENCE = 120.0  # seconds: a program that does not read keeps us from hearing the broker
+_TOO_BIG, _UNREADABLE = 1009, {1002, 1003, 1007}  # why a broker closes, if a request is to blame
 
 
 class AsyncAgent:
     """Publishes and subscribes. Messages that are published are numbered, so one that is sent
-    again after the connection was lost is stored once."""
+    again after the connection was lost is stored once.
+
+    `timeout`: seconds after which a call that was not answered raises DeadlineError.
+    `ca`: a file of certificate authorities by which TLS checks the broker's certificate.
+    """
 
     def __init__(
         self,
-        server: str = "http://127.0.0.1:8216",
+        server: str = HERE,
         *,
         token: str = "",
         login: tuple[str, str] | None = None,
         publisher: str = "",
+        timeout: float = TIMEOUT,
+        ca: str | os.PathLike[str] = "",
     ) -> None:
-        self.server = server.rstrip("/")
+        check_text("publisher", publisher)
+        self.remote = Remote.of(server, token=token, login=login, timeout=timeout, ca=ca)
         self.publisher = publisher or f"agent-{uuid.uuid4().hex[:12]}"
-        self.headers: dict[str, str] = {}
-        if token:
-            self.headers["Authorization"] = f"Bearer {token}"
-        elif login:
-            secret = base64.b64encode(":".join(login).encode()).decode()
-            self.headers["Authorization"] = f"Basic {secret}"
         self.history: deque[tuple[float, str]] = deque(maxlen=_HISTORY)
         self._requests = itertools.count(1)
         # numbers go on where an earlier agent of the same name must have stopped
@@ -51,10 +66,15 @@ class AsyncAgent:
         self._room = asyncio.Semaphore(MAX_PENDING)
         self._subscribed: dict[str, Subscribed] = {}
         self._resuming: dict[int, Subscribed] = {}
-        self._last_words: list[asyncio.Future[None]] = []
         self._socket: Any = None
         self._task: asyncio.Task[None] | None = None
+        self._connected = self._heard = False  # ever; a message since the last attempt
+        self._closed: ClosedError | None = None
         self._refused: TamisError | None = None
+
+    @property
+    def server(self) -> str:
+        return self.remote.url
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,62 +83,104 @@ class AsyncAgent:
         await self.close()
 
     async def close(self) -> None:
-        """Waits for what was published."""
-        waiting = [future for _, future in self._pending.values()]
-        if waiting and self._task is not None and not self._task.done():
-            await asyncio.wait(waiting, timeout=5)
-        left = [*([self._task] if self._task is not None else []), *self._last_words]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        """Waits for what was published. Readers get what has come, and every later call raises
+        ClosedError."""
+        if self._closed is None:
+            self._closed = ClosedError("this agent is closed: make another one")
+            waiting = [future for _, future in self._pending.values()]
+            if waiting and self._task is not None:
+                await asyncio.wait(waiting, timeout=min(_LAST, self.remote.timeout))
+            self._give_up(self._closed)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def check_open(self) -> None:
+        if self._closed is not None:
+            raise self._closed
 
     # --- the connection -------------------------------------------------------------
 
     async def _run(self) -> None:
-        from websockets.asyncio.client import connect
-        from websockets.exceptions import InvalidStatus, WebSocketException
-
-        address, wait = f"ws{self.server.removeprefix('http')}/ws", _RETRY
+        """Connect, and again whenever the connection is lost. The first attempt must succeed: a
+        wrong address does not get better."""
+        wait = _RETRY
         while True:
-            try:
-                async with connect(
-                    address,
-                    additional_headers=self.headers,
-                    max_size=None,
-                    compression=None,
-                    ping_interval=30,
-                    ping_timeout=_PATIENCE,
-                    close_timeout=1,
-                ) as socket:
-                    self.history.append((time.time(), "connected"))
-                    await self._resume(socket)
-                    async for text in socket:
-                        await self._receive(text)
-                        wait = _RETRY  # not sooner: a busy broker is asked less and less often
-                self.history.append((time.time(), "the broker closed the connection"))
-            except InvalidStatus as error:
-                if error.response.status_code in (401, 403):
-                    self._give_up(AccessError("the broker does not know you", known=False))
-                    return
-                self.history.append((time.time(), str(error)))
-            except (OSError, WebSocketException) as error:
-                self.history.append((time.time(), str(error) or type(error).__name__))
+            reason = await self._attempt()
+            if self._refused is not None:
+                return
             self._socket = None
+            self.history.append((time.time(), str(reason) or type(reason).__name__))
+            if not self._connected:
+                self._task = None  # the next call tries again
+                self._fail_pending(self.remote.unreachable(reason))
+                return
+            if self._heard:
+                wait = _RETRY  # not sooner: a busy broker is asked less and less often
             await asyncio.sleep(wait)
             wait = min(2 * wait, _RETRY_MOST)
 
+    async def _attempt(self) -> Exception:
+        """One connection, until it ends; returns why it did."""
+        from websockets.asyncio.client import connect
+        from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+
+        self._heard = False
+        try:
+            async with connect(
+                f"ws{self.server.removeprefix('http')}/ws",
+                additional_headers=self.remote.headers,
+                ssl=self.remote.context,
+                max_size=None,
+                compression=None,
+                open_timeout=min(_CONNECT, self.remote.timeout),
+                ping_interval=30,
+                ping_timeout=_PATIENCE,
+                close_timeout=1,
+            ) as socket:
+                self._connected = True
+                self.history.append((time.time(), "connected"))
+                await self._resume(socket)
+                async for text in socket:
+                    await self._receive(text)
+                    self._heard = True
+            return ConnectionError("the broker closed the connection")
+        except InvalidStatus as error:
+            if error.response.status_code in (401, 403):
+                self._give_up(AccessError("the broker does not know you", known=False))
+            return error
+        except ConnectionClosed as error:
+            self._blame(error.rcvd.code if error.rcvd is not None else 0)
+            return error
+        except (OSError, WebSocketException) as error:
+            return error
+
+    def _blame(self, code: int) -> None:
+        """The broker closed because of what it was sent: to send that again would not help."""
+        if code == _TOO_BIG and self._pending:
+            number = max(self._pending, key=lambda n: len(self._pending[n][0]))
+            size = len(self._pending[number][0])
+            what = f"the request has {size:,} bytes, more than the broker takes"
+            self._answer(number, MessageError(f"{what}: send fewer messages at a time"))
+        elif code in _UNREADABLE:
+            self._fail_pending(MessageError(f"the broker cannot read what it was sent ({code})"))
+
     def _give_up(self, error: TamisError) -> None:
         self._refused = error
-        for _, future in self._pending.values():
-            if not future.done():
-                future.set_exception(error)
-        for one in self._subscribed.values():  # behind what has come already
-            self._last_words.append(asyncio.ensure_future(one.queue.put(error)))
+        self._fail_pending(error)
+        for one in self._subscribed.values():
+            one.stop(error)
+
+    def _fail_pending(self, error: TamisError) -> None:
+        for number in list(self._pending):
+            self._answer(number, error)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """An agent that stops is never silent: a callback may have raised anything."""
         error = None if task.cancelled() else task.exception()
-        if error is not None:
+        if isinstance(error, CallbackFailure):
+            error = error.__cause__
+        if error is not None and self._closed is None:
             stopped = TamisError(f"the agent stopped: {type(error).__name__}: {error}")
             stopped.__cause__ = error
             self._give_up(stopped)
@@ -130,7 +192,7 @@ class AsyncAgent:
             if one.confirmed:
                 number = next(self._requests)
                 self._resuming[number] = one
-                await socket.send(json.dumps({**one.request(), "request": number}))
+                await socket.send(encoded(one.request(), number))
         sent: set[int] = set()
         while waiting := self._pending.keys() - sent:  # more may be added while we send
             for number in sorted(waiting):
@@ -141,29 +203,54 @@ class AsyncAgent:
 
     async def send(self, request: Mapping[str, Any]) -> None:
         """Send it, if there is a connection; acknowledgements are worth nothing later."""
+        try:
+            async with asyncio.timeout(self.remote.timeout):
+                await self._send(json.dumps(request))
+        except TimeoutError:
+            raise rest.late(self.remote, " by reading") from None
+
+    async def _send(self, text: str) -> None:
         from websockets.exceptions import ConnectionClosed
 
         if self._socket is not None:
             with contextlib.suppress(ConnectionClosed):
-                await self._socket.send(json.dumps(request))
+                await self._socket.send(text)
 
     async def _ask(self, request: dict[str, Any]) -> Any:
-        """The answer, however often the connection is lost meanwhile."""
+        """The answer, however often the connection is lost meanwhile; within the timeout."""
+        self.check_open()
         if self._refused is not None:
+            raise self._refused
+        if self._task is not None and asyncio.current_task() is self._task:
+            raise TamisError("a callback cannot wait for an answer: the agent reads nothing until "
+                             "it returns; start a task, or use another agent")  # fmt: skip
+        number = next(self._requests)
+        text = encoded(request, number)
+        try:
+            async with asyncio.timeout(self.remote.timeout) as limit, self._room:
+                return await self._answered(number, text)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        connected = self._socket is not None
+        raise rest.late(self.remote, "" if connected else f" ({self._absence()})")
+
+    async def _answered(self, number: int, text: str) -> Any:
+        if self._refused is not None:  # while it waited for room
             raise self._refused
         if self._task is None:
             self._task = asyncio.create_task(self._run())
             self._task.add_done_callback(self._ended)
-        async with self._room:
-            number = next(self._requests)
-            future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            text = json.dumps({**request, "request": number})
-            self._pending[number] = text, future
-            try:
-                await self.send({**request, "request": number})
-                return await future
-            finally:
-                self._pending.pop(number, None)
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._pending[number] = text, future
+        try:
+            await self._send(text)
+            return await future
+        finally:
+            self._pending.pop(number, None)
+
+    def _absence(self) -> str:
+        return f"not connected: {self.history[-1][1]}" if self.history else "not connected yet"
 
     async def _receive(self, text: str | bytes) -> None:
         found = json.loads(text)
@@ -190,21 +277,28 @@ class AsyncAgent:
             case "taken":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:
-                    await gone.queue.put(SubscriptionError("another agent took it over"))
+                    gone.stop(SubscriptionError("another agent took it over"))
             case "ended":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:
-                    await gone.queue.put(SubscriptionError(found["error"]))
+                    gone.stop(SubscriptionError(found["error"]))
             case "error":
                 if not found["request"]:  # an acknowledgement
                     self.history.append((time.time(), found["error"]))
-                await self._not_resumed(found)
+                self._not_resumed(found)
                 self._answer(found["request"], _error(found))
             case _:
+                await self._resumed(found["request"])
                 self._answer(found["request"], found)
 
-    async def _not_resumed(self, found: dict[str, Any]) -> None:
-        """Its reader is told; unless the broker wants to be asked once more."""
+    async def _resumed(self, request: int) -> None:
+        """The program may have left it while it was resumed."""
+        one = self._resuming.pop(request, None)
+        if one is not None and self._subscribed.get(one.name) is not one:
+            await self.send({"type": "unsubscribe", "name": one.name})
+
+    def _not_resumed(self, found: dict[str, Any]) -> None:
+        """Its reader gets the reason; unless the broker is busy, then it is asked once more."""
         refused, error = self._resuming.pop(found["request"], None), _error(found)
         if refused is None:
             return
@@ -212,7 +306,7 @@ class AsyncAgent:
             raise ConnectionError(str(error))
         self.history.append((time.time(), found["error"]))
         self._subscribed.pop(refused.name, None)
-        await refused.queue.put(SubscriptionError(found["error"]))
+        refused.stop(SubscriptionError(found["error"]))
 
     def _answer(self, request: int, answer: object) -> None:
         _, future = self._pending.get(request, ("", None))
@@ -229,17 +323,20 @@ class AsyncAgent:
         self, channel: str, attributes: Mapping[str, Any], *, subject: str = ""
     ) -> int:
         """The sequence of the message, once it is in the broker's log."""
-        (found,) = await self.publish_many(
-            channel, [{"attributes": dict(attributes), "subject": subject}]
-        )
+        message = {"attributes": attributes, "subject": subject}
+        (found,) = await self.publish_many(channel, [message])
         return found
 
     async def publish_many(
         self, channel: str, messages: Sequence[Mapping[str, Any]], *, publisher: str = ""
     ) -> list[int]:
         """Messages with "attributes", and a "subject" and "sequence" if you like."""
+        self.check_open()
+        check_text("channel", channel)
+        check_text("publisher", publisher)
+        checked = checked_messages(messages)
         numbered = [
-            dict(one) if publisher else {**one, "sequence": next(self._numbers)} for one in messages
+            dict(one) if publisher else {**one, "sequence": next(self._numbers)} for one in checked
         ]
         found = await self._ask(
             {"type": "publish", "channel": channel, "publisher": publisher or self.publisher,
@@ -265,28 +362,51 @@ class AsyncAgent:
         `summary` is a state that says what the messages mean; with `catch_up="shortest"` what was
         missed comes as the shortest sequence that means the same.
         """
+        self.check_open()
+        wish = {"selector": selector, "subjects": subjects, "start": start, "window": window,
+                "durable": bool(durable), "summary": summary, "catch_up": catch_up}  # fmt: skip
+        check_subscription(channel, durable, wish, callback)
         name = durable or f"s{next(self._requests)}"
         if name in self._subscribed:
             raise SubscriptionError(f"this agent has a subscription {name!r} already")
-        wish = {"selector": selector, "subjects": subjects, "start": start, "window": window,
-                "durable": bool(durable), "summary": summary, "catch_up": catch_up}  # fmt: skip
         made = Subscribed(self, channel, name, wish, callback)
         self._subscribed[name] = made
         try:
             found = await self._ask(made.request())
-        except BaseException:
+        except BaseException as error:
             self._subscribed.pop(name, None)
+            if isinstance(error, DeadlineError):  # it may come into force yet
+                await self.send({"type": "unsubscribe", "name": name})
             raise
         made.notes, made.confirmed = found["notes"], True
         return made
 
     async def leave(self, subscribed: Subscribed, end: bool) -> None:
-        if self._subscribed.pop(subscribed.name, None) is not None:
+        held = self._subscribed.get(subscribed.name) is subscribed
+        if end:
+            self.check_open()
+            if not held:
+                raise ClosedError("this agent does not hold the subscription any more")
+        if held and self._closed is None:
+            del self._subscribed[subscribed.name]
+            subscribed.stop(ClosedError("this subscription was ended"))
+            if not end and self._socket is None:
+                return  # it ended with the connection
             await self._ask({"type": "unsubscribe", "name": subscribed.name, "end": end})
 
     async def call(self, method: str, path: str, content: Any = None) -> Any:
         """A request of HTTP: see docs/http.md."""
-        return await asyncio.to_thread(rest.call, self.server, self.headers, method, path, content)
+        self.check_open()
+        check_text("method", method)
+        check_text("path", path)
+        if not path.startswith("/"):
+            raise InputError(f"path must begin with /, such as /api/channels, not {path!r:.80}")
+        work = asyncio.to_thread(rest.call, self.remote, method, path, content)
+        try:
+            async with asyncio.timeout(self.remote.timeout + 1):  # a name that is not resolved
+                return await work
+        except TimeoutError as error:
+            raise error if isinstance(error, TamisError) else rest.late(self.remote) from None
 
 
 def _error(found: dict[str, Any]) -> TamisError:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from tamis.client.remote import HERE, TIMEOUT, Remote
 from tamis.client.rest import call
 from tamis.errors import InputError
 from tamis.pubsub.subject import SubjectFilter
@@ -32,11 +33,12 @@ class Mirror:
         folder: str | os.PathLike[str],
         channel: str,
         *,
-        server: str = "http://127.0.0.1:8216",
+        server: str = HERE,
         token: str = "",
+        timeout: float = TIMEOUT,
+        ca: str | os.PathLike[str] = "",
     ) -> None:
-        self.server, self.channel = server.rstrip("/"), channel
-        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.remote, self.channel = Remote.of(server, token=token, timeout=timeout, ca=ca), channel
         told = self._get("")
         types = {name: FORMS[named(kind)].type for name, kind in told["attributes"].items()}
         schema = Schema.of({**types, SUBJECT: Type.STRING}) if types else None
@@ -104,7 +106,7 @@ class Mirror:
 
     def _get(self, rest: str) -> Any:
         path = f"/api/channels/{quote(self.channel, safe='')}{rest}"
-        return call(self.server, self._headers, "GET", path, None)
+        return call(self.remote, "GET", path)
 
 
 def _pattern(filter: SubjectFilter) -> str:

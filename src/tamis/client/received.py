@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tamis.errors import TamisError
+from tamis.errors import ClosedError, TamisError
 
 if TYPE_CHECKING:
     from tamis.client.async_agent import AsyncAgent
 
 BUFFER = 1_000  # messages that wait for the program before the broker has to
+
+
+class CallbackFailure(Exception):  # noqa: N818 - no error of ours: it carries the program's
+    """A callback raised its cause, which must not be taken for a failure of the connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +30,11 @@ class Received:
     time: int
     source: str = ""  # of a derived space: the channel that it came from
     path: int = 0  # and which of the ways from there it took
-    summarised: bool = False  # nobody published it: it stands for messages that were missed
+    summarised: bool = False  # it was not published: it sums up messages that were missed
 
     def shown(self) -> dict[str, Any]:
-        return {"sequence": self.sequence, "subject": self.subject, "attributes": self.attributes}
+        shown = {"sequence": self.sequence, "subject": self.subject, "attributes": self.attributes}
+        return {**shown, "summarised": True} if self.summarised else shown
 
 
 @dataclass(eq=False)
@@ -49,16 +55,17 @@ class Subscribed:
     highest: dict[str, tuple[int, int]] = field(default_factory=dict)  # by source
     done: dict[str, int] = field(default_factory=dict)  # what was acknowledged, by source
     confirmed: bool = False
-    queue: asyncio.Queue[Received | TamisError] = field(
-        default_factory=lambda: asyncio.Queue(BUFFER)
-    )
+    ended: TamisError | None = None  # why nothing more comes
+    _waiting: deque[Received] = field(default_factory=deque)  # up to BUFFER messages
+    _arrived: asyncio.Event = field(default_factory=asyncio.Event)
+    _room: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def durable(self) -> bool:
         return bool(self.wish["durable"])
 
     def request(self) -> dict[str, Any]:
-        """What subscribes it, now or again: behind what has come already."""
+        """What subscribes it, now or again: after the last message that came."""
         again = {source: sequence + 1 for source, (sequence, _) in self.highest.items()}
         start = again.pop("", self.wish["start"])
         return {**self.wish, "type": "subscribe", "channel": self.channel, "name": self.name,
@@ -70,37 +77,69 @@ class Subscribed:
             # It came before the connection was lost. A broker that crashed may have forgotten that
             # it was acknowledged, and would wait for that once the window is full.
             if message.sequence <= self.done.get(message.source, 0):
-                await self.acknowledge(message)
+                await self._acknowledge(message)
             return
         self.highest[message.source] = place
         if self.callback is None:
-            await self.queue.put(message)
+            await self._keep(message)
             return
-        result = self.callback(message)
-        if asyncio.iscoroutine(result):
-            await result
+        try:
+            result = self.callback(message)
+            if asyncio.iscoroutine(result):
+                await result
+        except Exception as error:
+            raise CallbackFailure from error
         if self.durable:
-            await self.acknowledge(message)
+            await self._acknowledge(message)
+
+    async def _keep(self, message: Received) -> None:
+        while len(self._waiting) >= BUFFER and self.ended is None:
+            self._room.clear()
+            await self._room.wait()
+        self._waiting.append(message)
+        self._arrived.set()
+
+    def stop(self, reason: TamisError) -> None:
+        """Its reader gets the messages that are left, and then the reason. The first one counts."""
+        self.ended = self.ended or reason
+        self._arrived.set()
+        self._room.set()
 
     async def acknowledge(self, message: Received) -> None:
         """Everything up to this message is done: after a restart it does not come again."""
+        self.agent.check_open()
+        await self._acknowledge(message)
+
+    async def _acknowledge(self, message: Received) -> None:
         self.done[message.source] = max(message.sequence, self.done.get(message.source, 0))
         await self.agent.send({"type": "ack", "name": self.name, "sequence": message.sequence,
                                "source": message.source})  # fmt: skip
 
-    async def get(self) -> Received:
-        """The next message. Once the subscription has ended, every call raises the reason."""
-        found = await self.queue.get()
-        if isinstance(found, TamisError):
-            self.queue.put_nowait(found)  # nothing comes behind it
-            raise found
-        return found
+    async def get(self, timeout: float | None = None) -> Received:
+        """The next message; TimeoutError if none comes within `timeout` seconds. Once the
+        subscription has ended and all its messages were read, every call raises the reason."""
+        if not self._waiting:
+            async with asyncio.timeout(timeout):
+                await self._wait()
+        message = self._waiting.popleft()
+        self._room.set()
+        return message
+
+    async def _wait(self) -> None:
+        while not self._waiting:
+            if self.ended is not None:
+                raise self.ended
+            self._arrived.clear()
+            await self._arrived.wait()
 
     def __aiter__(self) -> AsyncIterator[Received]:
         return self
 
     async def __anext__(self) -> Received:
-        return await self.get()
+        try:
+            return await self.get()
+        except ClosedError:
+            raise StopAsyncIteration from None
 
     async def end(self) -> None:
         """Nothing more comes; what is durable stays, and can be taken up again."""

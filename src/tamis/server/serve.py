@@ -74,14 +74,39 @@ class Settings:
         return self.http.local and all(address.local for address in others)
 
     def context(self) -> ssl.SSLContext | None:
+        """TLS with the certificate and its key; None without them. Errors name the file."""
         if self.certificate is None:
+            if self.key is not None:
+                raise InputError(f"key {self.key} has no certificate: add --certificate FILE")
             return None
+        for path in (self.certificate, self.key or self.certificate):
+            _check_readable(path)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context.load_cert_chain(self.certificate, self.key)
-        except OSError as error:
-            raise InputError(f"{self.certificate}: {error.strerror}") from None
+            context.load_cert_chain(self.certificate, self.key, password=lambda: "")
+        except ssl.SSLError as error:
+            raise InputError(self._tls_problem(error)) from None
         return context
+
+    def _tls_problem(self, error: ssl.SSLError) -> str:
+        key = self.key or self.certificate
+        if "MISMATCH" in (error.reason or ""):
+            return f"{key} is not the key of certificate {self.certificate}"
+        text = key.read_text("latin-1") if key else ""
+        if "ENCRYPTED" in text:
+            return f"{key} is encrypted: decrypt it, for example with `openssl pkey`"
+        try:
+            ssl.create_default_context(cafile=self.certificate)
+        except ssl.SSLError:
+            return f"{self.certificate} holds no certificate in PEM form"
+        return f"{key} holds no private key in PEM form"
+
+
+def _check_readable(path: Path) -> None:
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
 
 
 @dataclass
@@ -107,8 +132,13 @@ class _Server(uvicorn.Server):
 async def running(settings: Settings) -> AsyncIterator[Running]:
     """A server for as long as the context lasts; afterwards it has drained and stopped."""
     async with contextlib.AsyncExitStack() as stack:
+        settings.context()  # bad certificates are refused before anything is opened
         listening = stack.enter_context(_listen(settings.http))
-        parts = Parts.at(settings.directory, local=settings.local, mail=settings.mail)
+        try:
+            parts = Parts.at(settings.directory, local=settings.local, mail=settings.mail)
+        except OSError as error:
+            place = error.filename or settings.directory
+            raise InputError(f"{place}: {error.strerror}") from None
         stack.push_async_callback(parts.hub.stop)
         parts.start()
         server = _Server(_config(settings, parts))

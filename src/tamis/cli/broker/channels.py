@@ -132,7 +132,9 @@ def follow_channel(
     need_broker()
     from tamis.client.mirror import Mirror
 
-    mirror = Mirror(folder, name, server=broker.server, token=broker.token)
+    mirror = Mirror(
+        folder, name, server=broker.server, token=broker.token, timeout=broker.timeout, ca=broker.ca
+    )
 
     def tell(version: int) -> None:
         print(f"version {version}: {counted(len(mirror.table), 'subscription')}", flush=True)

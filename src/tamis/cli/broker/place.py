@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from tamis.errors import InputError
 
@@ -26,7 +27,7 @@ def need_broker() -> None:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Broker:
-    """Which broker, and who asks: two options of every command that talks to one.
+    """Which broker, and who asks: options of every command that talks to one.
 
     Parameters
     ----------
@@ -34,18 +35,24 @@ class Broker:
         The address of the broker.
     token
         A token that says who you are.
+    timeout
+        Seconds within which the broker must answer.
+    ca
+        A file of certificate authorities for https, instead of those of the system.
     """
 
     server: Annotated[str, Parameter(env_var="TAMIS_SERVER")] = HERE
     token: Annotated[
         str, Parameter(env_var="TAMIS_TOKEN", show_default=False, allow_leading_hyphen=True)
     ] = ""
+    timeout: Annotated[float, Parameter(env_var="TAMIS_TIMEOUT", validator=Number(gt=0))] = 30.0
+    ca: Annotated[str, Parameter(env_var="TAMIS_CA", show_default=False)] = ""
 
     def agent(self) -> Agent:
         need_broker()
         from tamis.client import Agent
 
-        return Agent(self.server, token=self.token)
+        return Agent(self.server, token=self.token, timeout=self.timeout, ca=self.ca)
 
 
 LOCAL = Broker()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal
@@ -62,8 +63,18 @@ class Acknowledge(msgspec.Struct, tag="ack", forbid_unknown_fields=True):
     source: str = ""  # of a derived space: the channel that the message came from
 
 
+class Numbered(msgspec.Struct):
+    """What can be said of a request that is not one of ours."""
+
+    request: int = 0
+
+
 Request = Publish | Subscribe | Unsubscribe | Acknowledge
 _decode: Callable[[bytes], Request] = msgspec.json.Decoder(Request).decode
+_decode_number: Callable[[bytes], Numbered] = msgspec.json.Decoder(Numbered).decode
+# Of text that is not JSON: a number that only the outermost object can have.
+_FIRST = re.compile(rb'\s*\{\s*(?:"type"\s*:\s*"\w*"\s*,\s*)?"request"\s*:\s*(\d{1,18})\s*[,}]')
+_LAST = re.compile(rb'"request"\s*:\s*(\d{1,18})\s*\}\s*\Z')
 
 
 class Connection:
@@ -197,7 +208,11 @@ class Connection:
     def _take(self, data: bytes) -> None:
         request = 0
         try:
-            found = self._read(data)
+            try:
+                found = _decode(data)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                request = _request_number(data)
+                raise MessageError(f"this is not a request: {error}") from None
             if isinstance(found, Acknowledge):
                 self.parts.hub.acknowledge(self.session, self._key(found), found.sequence)
                 return
@@ -230,12 +245,6 @@ class Connection:
     def _go_on(self) -> None:
         if not self._working and self._waiting <= MAX_WAITING:
             self.raw.resume()
-
-    def _read(self, data: bytes) -> Request:
-        try:
-            return _decode(data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise MessageError(f"this is no request: {error}") from None
 
     def _fail(self, request: int, error: TamisError) -> None:
         self._tell(type="error", request=request, **told(error))
@@ -316,6 +325,16 @@ class Connection:
         parts.hub.pump()
         del self.names[found.name]
         self._tell(type="unsubscribed", request=found.request, name=found.name)
+
+
+def _request_number(data: bytes) -> int:
+    """The number of a request that cannot be read, so that its sender need not wait for the
+    answer; 0 if it has none."""
+    try:
+        return _decode_number(data).request
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        found = _FIRST.match(data[:100]) or _LAST.search(data[-100:])
+        return int(found[1]) if found else 0
 
 
 def told(error: TamisError) -> dict[str, Any]:

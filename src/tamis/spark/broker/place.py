@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from tamis.client.remote import HERE, TIMEOUT, Remote
 from tamis.client.rest import call, lines
 from tamis.errors import InputError
 
-_HERE = "http://127.0.0.1:8216"
 KNOWN = {
     *("path", "server", "channel", "token", "user", "password", "selector", "subjects", "start"),
     *("partition_rows", "max_rows", "lost", "subject", "subject_column", "checkpointlocation"),
+    *("timeout", "ca"),
 }
 
 
@@ -23,9 +23,8 @@ KNOWN = {
 class Place:
     """A channel, with what its broker wants to know of the caller."""
 
-    server: str
+    remote: Remote
     channel: str
-    headers: tuple[tuple[str, str], ...]
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Place:
@@ -37,30 +36,38 @@ class Place:
         channel = options.get("channel") or options.get("path")
         if not channel:
             raise InputError("format tamis needs a channel: .option('channel', NAME)")
-        headers = {}
-        if token := options.get("token"):
-            headers["Authorization"] = f"Bearer {token}"
-        elif user := options.get("user"):
-            secret = f"{user}:{options.get('password') or ''}".encode()
-            headers["Authorization"] = f"Basic {base64.b64encode(secret).decode()}"
-        server = (options.get("server") or _HERE).rstrip("/")
-        return cls(server, channel, tuple(headers.items()))
+        user, token = options.get("user"), options.get("token") or ""
+        remote = Remote.of(
+            options.get("server") or HERE,
+            token=token,
+            login=(user, options.get("password") or "") if user else None,
+            timeout=_seconds(options.get("timeout")),
+            ca=options.get("ca") or "",
+        )
+        return cls(remote, channel)
 
     def about(self) -> dict[str, Any]:
         """The channel: its attributes, `first` and `readable` (one behind the last sequence)."""
-        found: dict[str, Any] = call(self.server, dict(self.headers), "GET", self._path(""), None)
+        found: dict[str, Any] = call(self.remote, "GET", self._path(""))
         return found
 
     def messages(self, first: int, before: int, **more: str) -> Iterator[dict[str, Any]]:
         """Those with a sequence in the range, in order."""
         query = {"first": str(first), "before": str(before), **{k: v for k, v in more.items() if v}}
         path = self._path(f"/messages?{urlencode(query)}")
-        return map(json.loads, lines(self.server, dict(self.headers), path))
+        return map(json.loads, lines(self.remote, path))
 
     def publish(self, publisher: str, messages: list[bytes]) -> None:
         """Store messages (lines of JSON) that were not stored before; returns after the commit."""
         path = self._path(f"/messages?{urlencode({'publisher': publisher})}")
-        call(self.server, dict(self.headers), "POST", path, b"\n".join(messages))
+        call(self.remote, "POST", path, b"\n".join(messages))
 
     def _path(self, rest: str) -> str:
         return f"/api/channels/{quote(self.channel, safe='')}{rest}"
+
+
+def _seconds(text: str | None) -> float:
+    try:
+        return float(text) if text else TIMEOUT
+    except ValueError:
+        raise InputError(f"timeout must be a number of seconds, not {text}") from None

@@ -18,7 +18,7 @@ from pyspark.sql import Row
 from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
 
-from tamis.errors import BusyError, InputError, MessageError
+from tamis.errors import BusyError, DeadlineError, InputError, MessageError, UnreachableError
 from tamis.spark.broker.place import Place
 from tamis.spark.workers.pinning import BATCH, QUERY
 
@@ -83,7 +83,7 @@ def patiently(send: Callable[[], None]) -> None:
     for tried in range(_TRIES):
         try:
             return send()
-        except (BusyError, InputError):  # busy, or not to be reached
+        except (BusyError, DeadlineError, UnreachableError):
             if tried == _TRIES - 1:
                 raise
             time.sleep(0.25 * 2**tried)
