@@ -152,6 +152,33 @@ def value(rng: random.Random, own: Attribute) -> object:
 
 
 @pytest.mark.parametrize(
+    ("first", "next"),
+    [
+        ("a_double > 0", "a_double > {}.5"),
+        ("a_int = 1.5", "a_int = {}"),
+        ("a_string = ''", "a_string = 'x{}'"),
+        ("a_string CONTAINS ''", "default_string CONTAINS 'x{}'"),
+    ],
+)
+def test_an_odd_constant_leaves_the_short_cut_to_the_next_ones(
+    monkeypatch: pytest.MonkeyPatch, first: str, next: str
+) -> None:
+    reader, worked_out = Intake(SCHEMA, "sql", "tamis", Limits(), {}), list[object]()
+    whole_way = Intake._work_out
+
+    def counted(self: Intake, pieces: list[str], i: int) -> Any:
+        worked_out.append(pieces)
+        return whole_way(self, pieces, i)
+
+    monkeypatch.setattr(Intake, "_work_out", counted)
+    reader.read(first)
+    worked_out.clear()
+    for i in range(50):
+        reader.read(next.format(i + 1))
+    assert len(worked_out) == 1
+
+
+@pytest.mark.parametrize(
     ("good", "bad"),
     [
         ("a_int > 0", "list_int > 0"),

@@ -57,6 +57,7 @@ _STEP = GROUPS + 1
 _KEPT = 1 << 16  # spellings of predicates that are remembered; a full store is emptied
 _KEPT_JOINTS = 1 << 12  # likewise, of ways in which predicates are joined
 _LONGEST = 200  # characters of a text worth remembering
+_TRIES = 8  # constants without a recipe after which a predicate is taken to have none
 _MANY = 256 * _STEP  # pieces of a selector whose predicates will hardly be seen again
 _QUOTES = ("'", '"')
 _STRING = int(Family.STRING)
@@ -89,10 +90,10 @@ class Intake:
         self.templates = Templates()
         self._cutter = CUTTERS[dialect]
         self._said: dict[str, Said] = {}
-        self._recipes: dict[tuple[str, str, bool], Recipe | None] = {}
+        self._recipes: dict[tuple[str, str, bool], Recipe] = {}
         self._ranges: dict[tuple[str, str, bool], RangeRecipe] = {}
         self._lists: dict[tuple[str, str, int], ListRecipe | None] = {}
-        self._general: dict[tuple[object, ...], tuple[Recipe, str] | None] = {}
+        self._general: dict[tuple[object, ...], tuple[Recipe, str] | int] = {}  # or tries
         self._forms: dict[tuple[object, ...], int] = {}
         self._skeletons: set[str] = set()
         self._joints: dict[tuple[object, ...], Joint] = {}
@@ -209,16 +210,15 @@ class Intake:
         """`term op text` by a recipe, if there is one."""
         head = (term, op, text[:1] in _QUOTES)
         recipe = self._recipes.get(head)
-        if recipe is None and head not in self._recipes:
+        if recipe is None:
             recipe = self._recipe(term, op, text)
-            self._keep(head, recipe)
-        key = recipe.key(text) if recipe else None
-        return None if recipe is None or key is None else (recipe.meaning, key, 0)
-
-    def _keep(self, head: tuple[str, str, bool], recipe: Recipe | None) -> None:
-        if len(self._recipes) >= _KEPT:
-            self._recipes.clear()
-        self._recipes[head] = recipe
+            if recipe is None:
+                return None
+            if len(self._recipes) >= _KEPT:
+                self._recipes.clear()
+            self._recipes[head] = recipe
+        key = recipe.key(text)
+        return None if key is None else (recipe.meaning, key, 0)
 
     def _between(self, term: str, op: str, low: str, high: str) -> Said | None:
         """As `term >= low AND term <= high`."""
@@ -291,7 +291,7 @@ class Intake:
     # --- recipes -------------------------------------------------------------
 
     def _recipe(self, term: str, op: str, text: str) -> Recipe | None:
-        """A recipe for `term op constant`; None where there is none.
+        """A recipe for `term op constant`; None if there is none, or this constant has none.
 
         A recipe serves all attributes of one type and shape, with a default or without: the schema
         decides nothing else about a predicate.
@@ -302,14 +302,16 @@ class Intake:
         column = self.schema[name] if self.schema else None
         sort = (column.type, column.shape, column.default is None) if column else None
         general = (function, sort, op, text[:1] in _QUOTES)
-        if general not in self._general:
-            recipe = self._first_recipe(term, op, text)
-            if len(self._general) >= _KEPT:
-                self._general.clear()
-            self._general[general] = None if recipe is None else (recipe, name)
-            return recipe
-        known = self._general[general]
-        return None if known is None else self._renamed(*known, name)
+        known = self._general.get(general, 0)
+        if not isinstance(known, int):
+            return self._renamed(*known, name)
+        if known >= _TRIES:
+            return None
+        recipe = self._first_recipe(term, op, text)
+        if len(self._general) >= _KEPT:
+            self._general.clear()
+        self._general[general] = known + 1 if recipe is None else (recipe, name)
+        return recipe
 
     def _first_recipe(self, term: str, op: str, text: str) -> Recipe | None:
         """A recipe that is proved on this constant."""
