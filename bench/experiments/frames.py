@@ -115,7 +115,7 @@ def _yes(truth: bool) -> str:
 def _brought_in(data: Any) -> tuple[float, int, str]:
     """Seconds, bytes that were allocated, and whether the prices are where they were."""
     before, start = pa.total_allocated_bytes(), time.perf_counter()
-    table = arrow_of(data)
+    table = arrow_of(data, tuple)
     seconds, memory = time.perf_counter() - start, pa.total_allocated_bytes() - before
     address = table.column("price").chunk(0).buffers()[1].address
     return seconds, memory, {None: "-", True: "yes", False: "no"}[_is_at(data, address)]

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import random_condition, random_message
-from tamis import InputError, Matcher, Schema, SchemaError
+from tamis import Details, InputError, Matcher, Schema, SchemaError, SelectorError
 from tamis.language import canonical
 
 duckdb = pytest.importorskip("duckdb")
@@ -149,10 +149,42 @@ def test_what_has_no_schema_is_refused(data: Any):
         Schema.of(data)
 
 
-def test_columns_that_are_no_arrow_are_an_error():
+def test_a_column_that_is_no_arrow_is_an_error_if_it_is_read():
     frame = pandas.DataFrame({"x": [1, "a", object()]})
+    matcher = Matcher()
+    assert matcher.match_batch(frame).to_pylist() == [[], [], []]
+    matcher.add("reads it", "x = 1")
     with pytest.raises(InputError, match="this DataFrame cannot be read as a table"):
-        Matcher().match_batch(frame)
+        matcher.match_batch(frame)
+
+
+@pytest.mark.parametrize("odd", [[1, "x"], [object(), 1.5], [{"a": 1}, 5]])
+def test_a_mixed_column_that_is_not_read_disturbs_nothing(odd: list[object]):
+    frame = pandas.DataFrame({"price": [2.0, 0.5], "note": odd})
+    matcher = Matcher()
+    matcher.add("a", "price > 1")
+    assert matcher.match_batch(frame).to_pylist() == [["a"], []]
+    assert [m.to_pylist() for m in matcher.match_batches(frame)] == [[["a"], []]]
+    assert matcher.count_batch(frame).tolist() == [1, 0]
+    assert matcher.bitmap_batch(frame)[1].tolist() == [[1]]
+    twice = pandas.concat([frame, frame["note"]], axis="columns")
+    assert matcher.match_batch(twice).to_pylist() == [["a"], []]
+
+
+def test_a_mixed_column_that_is_not_read_disturbs_no_subscriptions_schemas_and_details():
+    rules = pandas.DataFrame({"id": ["a", "b"], "selector": ["x > 1", "x > 2"], "o": [1, "x"]})
+    rules["rank"] = [2, 1]
+    matcher = Matcher()
+    assert matcher.add_many(rules) == 2
+    for rows in (rules, rules.to_dict("records")):
+        details = Details(rows, carry=["rank"], order_by="rank")
+        assert matcher.match({"x": 3}, details) == [{"id": "b", "rank": 1}, {"id": "a", "rank": 2}]
+        with pytest.raises(InputError):
+            Details(rows, carry=["o"])
+    schema = Schema.of(rules)
+    assert list(schema) == ["id", "selector", "rank"]
+    with pytest.raises(SelectorError, match="o is of mixed types; selectors cannot read it"):
+        Matcher(schema).add("bad", "o = 1")
 
 
 def test_rows_of_spark_are_messages():
@@ -185,9 +217,9 @@ def test_numbers_of_polars_and_pandas_are_not_copied():
 
     frame = polars.DataFrame({"x": np.arange(1000.0)})
     address = frame["x"].to_arrow().buffers()[1].address
-    assert arrow_of(frame).column("x").chunk(0).buffers()[1].address == address
+    assert arrow_of(frame, tuple).column("x").chunk(0).buffers()[1].address == address
     values = np.arange(1000.0)
-    column = arrow_of(pandas.DataFrame({"x": values}, copy=False)).column("x").chunk(0)
+    column = arrow_of(pandas.DataFrame({"x": values}, copy=False), tuple).column("x").chunk(0)
     assert column.buffers()[1].address == values.ctypes.data
 
 

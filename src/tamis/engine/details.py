@@ -49,9 +49,9 @@ class Details:
         first: bool = False,
         valid_at: str | None = None,
     ) -> None:
-        table = _table(rows)
         self.carry = _names("carry", carry)
         order = (order_by,) if isinstance(order_by, str) else tuple(order_by)
+        table = _table(rows, {"id", *self.carry, *_ordering(order), "valid_from", "valid_to"})
         self.first, self.valid_at = first, valid_at
         self.limit = _limit(limit, first)
         self.ids = _column(table, "id")
@@ -138,17 +138,24 @@ def _align(details: Details, names: pa.Array) -> Aligned:
 # --- reading the table ----------------------------------------------------------
 
 
-def _table(rows: Any) -> pa.Table:
+def _ordering(order: Sequence[str]) -> list[str]:
+    """Columns that `order_by` may name: with a direction after them, or without."""
+    return [name for said in order for name in (said, said.rpartition(" ")[0].strip())]
+
+
+def _table(rows: Any, wanted: set[str]) -> pa.Table:
+    """The rows as a table. Columns that are not wanted may hold anything."""
     import pyarrow as pa
 
-    table = arrow_of(rows)
+    table = arrow_of(rows, lambda: wanted)
     if table is None:
         if isinstance(rows, Mapping | str | bytes) or not isinstance(rows, Iterable):
             raise InputError("details are a table with id and more columns, or a list of mappings")
         given = [row if isinstance(row, Mapping) else as_mapping(row) for row in rows]
         names = dict.fromkeys(name for row in given for name in row)
+        columns = {n: [row.get(n) if n in wanted else None for row in given] for n in names}
         try:
-            table = pa.table({n: pa.array([row.get(n) for row in given]) for n in names})
+            table = pa.table({name: pa.array(values) for name, values in columns.items()})
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(f"the details make no table: {error}") from None
     return table if isinstance(table, pa.Table) else pa.Table.from_batches([table])

@@ -12,7 +12,7 @@ import numpy as np
 
 from tamis.engine.collecting import uncollected
 from tamis.engine.details import Details
-from tamis.engine.encode.batch import Messages, from_table
+from tamis.engine.encode.batch import Messages, from_table, roots
 from tamis.engine.encode.mappings import Mappings
 from tamis.engine.encode.single import Single
 from tamis.engine.ids import Id, check_id, twin
@@ -387,10 +387,11 @@ class Matcher:
         list of mappings. ResultError, where there are more than `limit` pairs of a row and an id.
         `details` say which matches of a row come first, which are left out, and what each carries.
         """
-        rows, inside = rows_of(table), self._contents
         if details is not None:
-            return self._detailed(rows, details, _counted(threads))
+            return self._detailed(table, details, _counted(threads))
+        inside = self._contents
         state, taken = inside.folding.state, [0]
+        rows = self._rows(table, state)
 
         def work(part: slice) -> tuple[I8, I4]:
             columns = self._columns(rows, state, part)
@@ -407,11 +408,12 @@ class Matcher:
             raise ResultError(len(rows), pairs, limit) from None
         return Matches(*found, inside.names.array(), inside.names.given)
 
-    def _detailed(self, rows: Rows, details: Details, threads: int) -> Matches:
+    def _detailed(self, table: Tabular, details: Details, threads: int) -> Matches:
         """Piece by piece: of what was found, only what is wanted is kept."""
         inside = self._contents
         state, aligned = inside.folding.state, details.aligned(inside.names.array())
         reads = () if details.valid_at is None else (details.valid_at,)
+        rows = self._rows(table, state, reads)
 
         def piece(part: slice) -> tuple[tuple[I8, I4], int]:
             columns = self._columns(rows, state, part, reads)
@@ -445,8 +447,9 @@ class Matcher:
         A piece has at most so many `pairs` of a row and an id, or it is a single row. Changes of
         the subscriptions meanwhile are not seen.
         """
-        rows, inside = rows_of(table), self._contents
+        inside = self._contents
         state = inside.folding.state
+        rows = self._rows(table, state)
 
         def matched(part: slice, most: int) -> Matches:
             found = state.matched(self._columns(rows, state, part), self.lookups, most)
@@ -461,7 +464,8 @@ class Matcher:
 
     def count_batch(self, table: Tabular, *, threads: int = 1) -> I8:
         """How many subscriptions each row matches, without naming them."""
-        rows, state = rows_of(table), self._contents.folding.state
+        state = self._contents.folding.state
+        rows = self._rows(table, state)
         counts = np.empty(len(rows), np.int64)
 
         def work(part: slice) -> None:
@@ -481,7 +485,7 @@ class Matcher:
         """The ids, and for each a row of bits: bit m % 64 of word m // 64 is row m of the table."""
         inside = self._contents
         state = inside.folding.state
-        rows = rows_of(table)
+        rows = self._rows(table, state)
         whole = self._columns(rows, state, slice(0, len(rows)))
         slots, bits = state.bitmaps(whole, self.lookups)
         return [inside.ids[s] for s in slots.tolist()], bits
@@ -541,6 +545,10 @@ class Matcher:
         with inside.lock:  # reading a selector may number new constants
             slots = {id: inside.slots[id] for id in inside.slots}
             return {id: inside.intake.formula(inside.texts[slot]) for id, slot in slots.items()}
+
+    def _rows(self, table: Tabular, state: State, more: tuple[str, ...] = ()) -> Rows:
+        """The messages of a table, of which the state reads some columns."""
+        return rows_of(table, lambda: roots((*self._attributes(state), *more)))
 
     def _columns(
         self, rows: Rows, state: State, part: slice, more: tuple[str, ...] = ()

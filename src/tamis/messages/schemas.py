@@ -14,6 +14,7 @@ from tamis.messages.columnar import file_schema
 from tamis.messages.columns import column_type
 from tamis.messages.containers import shape_of, values_type
 from tamis.messages.source import opened, reading
+from tamis.messages.tabular import is_pandas
 from tamis.messages.texts import from_text, timestamp
 from tamis.schema import Attribute, Scalar, Schema, Shape, Type, type_named
 
@@ -85,8 +86,8 @@ def attributes_of(data: Any) -> Schema:
     try:
         if hasattr(data, "__arrow_c_schema__"):
             return arrow_schema(pa.schema(data))
-        if type(data).__module__.startswith("pandas."):
-            return arrow_schema(pa.Schema.from_pandas(data, preserve_index=False))
+        if is_pandas(data):
+            return _pandas_schema(data)
         if hasattr(data, "__arrow_c_stream__"):
             return arrow_schema(pa.RecordBatchReader.from_stream(data).schema)
     except (pa.ArrowException, TypeError, ValueError) as error:
@@ -94,6 +95,28 @@ def attributes_of(data: Any) -> Schema:
             f"no schema can be read from this {type(data).__name__}: {error}"
         ) from None
     raise SchemaError(f"a {type(data).__name__} has no schema: give a mapping of names to types")
+
+
+def _pandas_schema(data: Any) -> Schema:
+    """A column that Arrow cannot hold, such as one of mixed types, is none for selectors."""
+    import pyarrow as pa
+
+    try:
+        return arrow_schema(pa.Schema.from_pandas(data, preserve_index=False))
+    except (pa.ArrowException, TypeError, ValueError):
+        if data.shape[1] < 2 or not data.columns.is_unique:
+            raise
+    parts = dict[str, object]()
+    unread = dict[str, str]()
+    for label in data.columns:
+        try:
+            own = _pandas_schema(data[[label]])
+        except (pa.ArrowException, TypeError, ValueError):
+            unread[str(label)] = "of mixed types"
+            continue
+        parts |= own
+        unread |= own.unread
+    return Schema(Schema.of(parts).attributes, unread)
 
 
 _WHOLE = re.compile(r"decimal\((\d{1,9}),0\)")

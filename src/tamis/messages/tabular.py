@@ -6,7 +6,7 @@ Polars, DuckDB, pyarrow and others. A row of Spark is a mapping by its `asDict`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from tamis.errors import InputError, MessageError, SubscriptionError
@@ -20,6 +20,7 @@ class SupportsArrow(Protocol):
 
 # A pyarrow Table or RecordBatch, or messages as mappings. (mypy does not know pyarrow's types.)
 Rows = Any
+Wanted = Callable[[], Collection[str]]  # names of columns
 
 _COLUMNS = ("id", "selector")
 _SHAPES = "give pairs (id, selector), mappings with id and selector, or a table with these columns"
@@ -34,9 +35,10 @@ def as_mapping(message: Any) -> Mapping[str, Any]:
     raise MessageError(f"a message is a mapping of names to values, not a {_kind(message)}")
 
 
-def rows_of(data: Any) -> Rows:
-    """The messages in `data`: a table of any library, or an iterable of mappings."""
-    table = arrow_of(data)
+def rows_of(data: Any, wanted: Wanted) -> Rows:
+    """The messages in `data`: a table of any library, or an iterable of mappings. `wanted` gives
+    the columns that will be read."""
+    table = arrow_of(data, wanted)
     if table is not None:
         return table
     if isinstance(data, Mapping | str | bytes) or hasattr(data, "asDict"):
@@ -46,8 +48,11 @@ def rows_of(data: Any) -> Rows:
     return [as_mapping(message) for message in data]
 
 
-def arrow_of(data: Any) -> Any:
-    """The table as Arrow, sharing memory where its library can; None where it has no such form."""
+def arrow_of(data: Any, wanted: Wanted) -> Any:
+    """The table as Arrow, sharing memory where its library can; None where it has no such form.
+
+    A column that Arrow cannot hold, such as one of mixed types, is an error only if it is wanted.
+    """
     kind = type(data)
     if kind.__module__.startswith("pyarrow") and kind.__name__ in ("Table", "RecordBatch"):
         return data
@@ -58,13 +63,29 @@ def arrow_of(data: Any) -> Any:
     try:
         return pa.table(data)
     except (pa.ArrowException, TypeError, ValueError) as error:
+        narrow = _narrowed(data, wanted())
+        if narrow is not None:
+            return arrow_of(narrow, wanted)
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"this {_kind(data)} cannot be read as a table: {reason}") from None
 
 
+def _narrowed(data: Any, wanted: Collection[str]) -> Any:
+    """A pandas table without the columns that are not wanted; None if it has no other columns."""
+    if not is_pandas(data):
+        return None
+    labels = dict.fromkeys(label for label in data.columns if str(label) in wanted)
+    narrow = data[list(labels)]
+    return narrow if narrow.shape[1] < data.shape[1] else None
+
+
+def is_pandas(data: Any) -> bool:
+    return type(data).__module__.startswith("pandas.") and hasattr(data, "columns")
+
+
 def subscription_rows(data: Any) -> Iterator[tuple[Any, Any, Any]]:
     """(id, selector, subscriber or None) of each subscription in `data`."""
-    table = arrow_of(data)
+    table = arrow_of(data, lambda: (*_COLUMNS, "subscriber"))
     if table is not None:
         yield from _columns(table)
         return

@@ -137,7 +137,7 @@ class Table:
 
 def _local(data: Any, more: Sequence[str]) -> pa.Table:
     """Subscriptions that are here already, as Spark would give them."""
-    table = arrow_of(data)
+    table = arrow_of(data, lambda: (*_COLUMNS, *more))
     if table is None and more and not isinstance(data, Mapping | str | bytes):
         given = list(data)
         if given and all(isinstance(row, Mapping) or hasattr(row, "asDict") for row in given):

@@ -57,6 +57,11 @@ class Messages:
         return self.columns.get(name) or undefined(self.length)
 
 
+def roots(names: Sequence[str]) -> set[str]:
+    """The columns in which attributes of these names may be found: nested ones have dots."""
+    return {name.split(".")[0] for name in names} | set(names)
+
+
 def from_table(
     table: pa.Table | pa.RecordBatch,
     names: Sequence[str],
@@ -69,8 +74,8 @@ def from_table(
     A value that the schema (or 64 bits, or UTF-8) cannot hold is a MessageError naming its row.
     """
     asked = set(names)
-    roots = {name.split(".")[0] for name in names} | set(names)
-    held = [(i, n) for i, n in enumerate(table.schema.names) if n in roots]
+    wanted = roots(names)
+    held = [(i, n) for i, n in enumerate(table.schema.names) if n in wanted]
     given = dict(_whole(table, held))
     if len(given) != len(held):
         found = [n for _, n in held]
