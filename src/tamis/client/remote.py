@@ -56,6 +56,8 @@ class Remote:
 
     def unreachable(self, error: BaseException) -> UnreachableError:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        if isinstance(error, ConnectionError) and error.errno:  # asyncio has words of its own
+            reason = os.strerror(error.errno)
         if isinstance(error, HTTPException) and not isinstance(error, OSError):
             reason = "the answer is not HTTP"
         return UnreachableError(f"no broker answers at {self.url}: {reason}\n  {self._cure(error)}")

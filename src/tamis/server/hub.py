@@ -349,4 +349,6 @@ def _locked(path: Path) -> int:
     except OSError:
         os.close(lock)
         raise LogError(f"{path.parent}: another broker uses this directory") from None
+    os.truncate(lock, 0)
+    os.write(lock, b"%d\n" % os.getpid())  # whom `tamis stop` asks to stop
     return lock

@@ -19,6 +19,7 @@ import uvicorn
 
 from tamis.errors import InputError
 from tamis.server.deliveries import MailServer
+from tamis.server.detaching import announce
 from tamis.server.parts import Parts
 from tamis.server.tcp.listening import Listener
 from tamis.server.tcp.packets import PacketsServer
@@ -215,7 +216,9 @@ async def serve(settings: Settings) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)
     async with running(settings) as found:
         scheme = "https" if settings.certificate else "http"
-        LOG.info("listening on %s://%s:%d", scheme, settings.http.host, found.http)
+        host = f"[{settings.http.host}]" if ":" in settings.http.host else settings.http.host
+        status = f"listening on {scheme}://{host}:{found.http}"
+        LOG.info(status)
         if found.stomp:
             LOG.info("STOMP on port %d", found.stomp)
         if found.packets:
@@ -224,6 +227,7 @@ async def serve(settings: Settings) -> None:
             LOG.warning("nobody may do anything yet: make a principal with `tamis principal`")
         gc.freeze()  # what is here now stays: nobody need look through it, not even once
         gc.enable()
+        announce(status)
         await stopping.wait()
         LOG.info("stopping: no new connections, what was taken is finished")
     LOG.info("stopped")

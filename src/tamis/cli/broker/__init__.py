@@ -3,6 +3,6 @@
 from tamis.cli.broker.channels import channel
 from tamis.cli.broker.messages import publish, subscribe
 from tamis.cli.broker.principals import principal
-from tamis.cli.broker.serving import serve
+from tamis.cli.broker.serving import serve, stop
 
-COMMANDS = (serve, publish, subscribe, principal, channel)
+COMMANDS = (serve, stop, publish, subscribe, principal, channel)

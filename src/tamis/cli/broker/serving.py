@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from tamis.cli.broker.place import need_broker
 from tamis.errors import InputError
@@ -14,12 +16,14 @@ from tamis.errors import InputError
 if TYPE_CHECKING:
     from tamis.server.deliveries import MailServer
 
+_PARENTS = {"directory", "detach"}  # what a server in the background is not given as an option
+
 
 def serve(
     directory: Path = Path("tamis-data"),
     /,
     *,
-    http: str = "127.0.0.1:8216",
+    http: Annotated[str, Parameter(env_var="TAMIS_HTTP")] = "127.0.0.1:8216",
     stomp: Annotated[str | None, Parameter(show_default=False)] = None,
     packets: Annotated[str | None, Parameter(show_default=False)] = None,
     certificate: Annotated[Path | None, Parameter(show_default=False)] = None,
@@ -27,6 +31,7 @@ def serve(
     smtp: Annotated[str | None, Parameter(show_default=False)] = None,
     mail_from: Annotated[str, Parameter(show_default=False)] = "",
     quiet: Annotated[bool, Parameter(negative="")] = False,
+    detach: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
     """Run a broker that keeps everything in DIRECTORY, until Ctrl-C or SIGTERM.
 
@@ -51,8 +56,14 @@ def serve(
         The address that mails come from; needed with --smtp.
     quiet
         Log warnings and errors only.
+    detach
+        Run in the background, logging to DIRECTORY/server.log; return once it listens.
     """
+    given = {name: value for name, value in locals().items() if name not in _PARENTS}
     need_broker()
+    if detach:
+        _detach(directory, given)
+        return
     import logging
 
     from tamis.server.serve import Address, Settings, run
@@ -70,6 +81,36 @@ def serve(
         None if smtp is None else _mail_server(smtp, mail_from),
     )
     run(found)
+
+
+def _detach(directory: Path, given: dict[str, object]) -> None:
+    """Serve with the same options, in another process."""
+    from tamis.server.detaching import start
+
+    options = {f"--{name.replace('_', '-')}": value for name, value in given.items() if value}
+    arguments = [name if value is True else f"{name}={value}" for name, value in options.items()]
+    print(f"{start(directory, arguments)}; stop it with: tamis stop {shlex.quote(str(directory))}")
+
+
+def stop(
+    directory: Path = Path("tamis-data"),
+    /,
+    *,
+    timeout: Annotated[float, Parameter(validator=Number(gt=0))] = 30.0,
+) -> None:
+    """Stop the broker that runs in DIRECTORY on this machine, and wait until it has stopped.
+
+    Parameters
+    ----------
+    directory
+        The directory of the broker.
+    timeout
+        Seconds to wait.
+    """
+    need_broker()
+    from tamis.server.detaching import stop
+
+    print(f"stopped process {stop(directory, timeout)}")
 
 
 def _mail_server(smtp: str, sender: str) -> MailServer:
