@@ -19,6 +19,7 @@ from tamis.server.deliveries import Deliveries, MailServer
 from tamis.server.frames import Frames
 from tamis.server.history import History
 from tamis.server.hub import Hub
+from tamis.server.pauses import Pauses
 from tamis.server.publishing import Publishing
 from tamis.server.recognition import Recognition
 from tamis.server.retention import Retention
@@ -48,6 +49,7 @@ class Parts:
     history: History
     visits: Visits
     retention: Retention
+    pauses: Pauses
 
     @classmethod
     def at(
@@ -70,7 +72,7 @@ class Parts:
         hub.last += [recognition.close, proofs.close, questions.close]
         return cls(hub, door, recognition, proofs, questions, channels, Publishing(hub),
                    subscribing, Frames(), deliveries, Spaces(channels, subscribing),
-                   History(hub), visits, Retention(hub, channels))  # fmt: skip
+                   History(hub), visits, Retention(hub, channels), Pauses())  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()
@@ -81,6 +83,8 @@ class Parts:
         self.visits.start()
         self.retention.start()
         _warm()
+        self.pauses.start()
+        self.hub.last.append(self.pauses.stop)
 
     async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:
         """In a thread, and not for ever: proofs can take long. Without a thread, none."""

@@ -38,4 +38,5 @@ def metrics(parts: Parts) -> Response:
     for name, value in values.items():
         kind = "counter" if name.endswith("_total") else "gauge"
         lines += [f"# TYPE {name} {kind}", f"{name} {value}"]
+    lines += parts.pauses.metrics()
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
