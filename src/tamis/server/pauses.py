@@ -40,7 +40,7 @@ class Pauses:
         self._sum = 0.0
         self._due = self._logged = 0.0
         self._collecting = self._collected = 0.0
-        self._where = ""
+        self._places: list[str] = []  # where the loop was seen since a beat is overdue
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -84,9 +84,9 @@ class Pauses:
         if pause > LIMIT and now - self._logged > _QUIET:
             self._logged = now
             collected = self._collected > pause / 2
-            where = "garbage collection" if collected else self._where or "unknown code"
+            where = "garbage collection" if collected else self._held_by
             LOG.warning("the event loop was held for %.0f ms by %s", pause * 1000, where)
-        self._where, self._collected = "", 0.0
+        self._places, self._collected = [], 0.0
 
     def _forget(self, now: float) -> None:
         while self._recent and self._recent[0][0] < now - _MINUTE:
@@ -100,9 +100,14 @@ class Pauses:
     # --- naming ---------------------------------------------------------------------
 
     def _watch(self, thread: int) -> None:
-        while not self._ended.wait(LIMIT / 2):
-            if time.monotonic() - self._due > LIMIT / 2 and not self._where:
-                self._where = _place(sys._current_frames().get(thread))
+        while not self._ended.wait(LIMIT / 5):
+            if time.monotonic() - self._due > LIMIT / 2:
+                self._places.append(_place(sys._current_frames().get(thread)))
+
+    @property
+    def _held_by(self) -> str:
+        """Where it was seen most often."""
+        return max(self._places, key=self._places.count, default="unknown code")
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if phase == "start":

@@ -28,7 +28,7 @@ from tamis.whole import whole
 
 _log = logging.getLogger("tamis")
 _NEVER = array("i", [FALSE]).tobytes()
-SURPLUS = 10_000  # slots of removed subscriptions that are put up with, however few are alive
+SURPLUS = 1_000  # slots of removed subscriptions that are put up with, however few are alive
 _AT_ONCE = 200  # selectors that are read in one go while others want to work too
 _PAUSE = 0.002  # seconds between these
 _FAILED = "subscription %r cannot be compiled and matches nothing; please report its selector: %s"
