@@ -20,7 +20,7 @@ from tamis.pubsub.channel import Channel
 from tamis.pubsub.packets import Answers, Peer, body_of, packable
 from tamis.registry import Principal, Right, SqliteRegistry
 from tamis.server.access import hashed, new_token
-from tamis.server.tcp import packets as packets_server
+from tamis.server.sockets.limits import SocketLimits
 from tamis.server.tcp.packet_commands import COMMANDS
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "packets"))
@@ -396,8 +396,8 @@ def test_a_peer_that_does_not_read_is_not_listened_to(server):
 
 
 def test_a_stranger_that_dribbles_is_sent_away(guarded, monkeypatch):
-    monkeypatch.setattr(packets_server, "_CONNECTING", 0.5)
     server, _ = guarded
+    monkeypatch.setattr(server.parts.gate, "limits", SocketLimits(greeting=0.5))
     with socket.create_connection(("127.0.0.1", server.packets), 10) as peer:
         peer.settimeout(0.05)
         got = b""

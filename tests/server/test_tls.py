@@ -17,6 +17,7 @@ from tamis.client import Agent
 from tamis.client.mirror import Mirror
 from tamis.errors import InputError, UnreachableError
 from tamis.server.serve import Address, Settings
+from tamis.server.sockets.limits import SocketLimits
 
 pytestmark = pytest.mark.skipif(
     shutil.which("openssl") is None, reason="openssl makes the certificate"
@@ -141,3 +142,27 @@ def test_serve_names_a_key_without_a_certificate_and_a_folder_that_cannot_be(tmp
     for folder in (file, file / "below"):
         assert main(["serve", str(folder), *http]) == 2
         assert f"{folder}: " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("said", [b"", b"hello, is this TLS?" * 10])
+def test_who_does_not_speak_tls_is_disconnected(tmp_path, files, said):
+    limits = SocketLimits(greeting=0.3)
+    with served(tmp_path / "data", sockets=limits, certificate=files[0], key=files[1]) as server:
+        for port in (server.found.http, server.stomp, server.packets):
+            with socket.create_connection(("127.0.0.1", port), 10) as peer:
+                peer.sendall(said)
+                assert ended(peer)
+        context = ssl.create_default_context(cafile=files[0])
+        url = server.url.replace("http://", "https://")
+        assert httpx.get(f"{url}/health", verify=context).json()["status"] == "ok"
+        assert server.parts.gate.late == 3
+
+
+def ended(peer):
+    """Whether the server ends the connection; it may say why before."""
+    try:
+        while peer.recv(1000):
+            pass
+    except ConnectionError:
+        pass
+    return True

@@ -54,6 +54,11 @@ class Peer:
         """The peer was recognised: its packets may be large."""
         self._decoder.max_packet = MAX_PACKET
 
+    @property
+    def begun(self) -> bool:
+        """Whether a packet is here in part."""
+        return self._decoder.begun
+
     def feed(self, data: bytes) -> Iterator[Received]:
         """Each packet that is complete; WireError where the stream has lost its step."""
         for packet in self._decoder.packets(data):

@@ -67,6 +67,11 @@ class Decoder:
         self._head: tuple[str, dict[str, str], int | None] | None = None
         self._searched = 0  # where the end of the head, or of the body, was not found yet
 
+    @property
+    def begun(self) -> bool:
+        """Whether a frame is here in part."""
+        return bool(self._waiting) or self._head is not None
+
     def feed(self, data: bytes) -> Iterator[Frame]:
         """The frames that are complete with this piece."""
         self._waiting += data

@@ -23,6 +23,7 @@ from tamis.server.pauses import Pauses
 from tamis.server.publishing import Publishing
 from tamis.server.recognition import Recognition
 from tamis.server.retention import Retention
+from tamis.server.sockets.gate import Gate
 from tamis.server.spaces import Spaces
 from tamis.server.subscribing import Subscribing, Wish
 from tamis.server.turns import Pool
@@ -50,11 +51,13 @@ class Parts:
     visits: Visits
     retention: Retention
     pauses: Pauses
+    gate: Gate
 
     @classmethod
     def at(
         cls,
         directory: Path,
+        gate: Gate | None = None,
         *,
         local: bool,
         limits: BrokerLimits | None = None,
@@ -72,7 +75,8 @@ class Parts:
         hub.last += [recognition.close, proofs.close, questions.close]
         return cls(hub, door, recognition, proofs, questions, channels, Publishing(hub),
                    subscribing, Frames(), deliveries, Spaces(channels, subscribing),
-                   History(hub), visits, Retention(hub, channels), Pauses())  # fmt: skip
+                   History(hub), visits, Retention(hub, channels), Pauses(),
+                   gate or Gate())  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()

@@ -12,7 +12,8 @@ import socket
 import ssl
 import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import uvicorn
@@ -21,11 +22,16 @@ from tamis.errors import InputError
 from tamis.server.deliveries import MailServer
 from tamis.server.detaching import announce
 from tamis.server.parts import Parts
+from tamis.server.sockets.accepting import Acceptor, listen
+from tamis.server.sockets.gate import Gate
+from tamis.server.sockets.limits import SocketLimits, raise_descriptors
+from tamis.server.sockets.seldom import thinned
 from tamis.server.tcp.listening import Listener
 from tamis.server.tcp.packets import PacketsServer
 from tamis.server.tcp.stomp import StompServer
 from tamis.server.web.http import application
-from tamis.server.web.raw_socket import Http, RawSocket
+from tamis.server.web.http_socket import TOO_MANY, Http
+from tamis.server.web.raw_socket import RawSocket
 
 LOG = logging.getLogger("tamis.server")
 DEFAULT_PORT = 8216
@@ -68,6 +74,7 @@ class Settings:
     certificate: Path | None = None
     key: Path | None = None
     mail: MailServer | None = None
+    sockets: SocketLimits = field(default_factory=SocketLimits)
 
     @property
     def local(self) -> bool:
@@ -134,28 +141,47 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     """A server for as long as the context lasts; afterwards it has drained and stopped."""
     async with contextlib.AsyncExitStack() as stack:
         settings.context()  # bad certificates are refused before anything is opened
-        listening = stack.enter_context(_listen(settings.http))
+        stack.enter_context(thinned())
+        gate = Gate(settings.sockets)
+        listening = stack.enter_context(listen(settings.http.host, settings.http.port))
         try:
-            parts = Parts.at(settings.directory, local=settings.local, mail=settings.mail)
+            parts = Parts.at(settings.directory, gate, local=settings.local, mail=settings.mail)
         except OSError as error:
             place = error.filename or settings.directory
             raise InputError(f"{place}: {error.strerror}") from None
         stack.push_async_callback(parts.hub.stop)
         parts.start()
-        server = _Server(_config(settings, parts))
-        task = asyncio.ensure_future(server.serve([listening]))
-        stack.push_async_callback(_stop, server, task)
-        while not server.started:
-            if task.done():
-                await task
-                raise InputError("the server did not start")
-            await asyncio.sleep(0.005)
-        stomp = await _start(stack, settings, StompServer(parts), settings.stomp)
-        packets = await _start(stack, settings, PacketsServer(parts), settings.packets)
+        server = await _start_web(stack, settings, parts, listening)
+        stomp = _start(stack, settings, StompServer(parts), settings.stomp)
+        packets = _start(stack, settings, PacketsServer(parts), settings.packets)
         yield Running(parts, listening.getsockname()[1], stomp, packets, server)
 
 
-async def _start(
+async def _start_web(
+    stack: contextlib.AsyncExitStack, settings: Settings, parts: Parts, listening: socket.socket
+) -> uvicorn.Server:
+    """uvicorn serves the connections that the acceptor takes."""
+    config = _config(parts)
+    server = _Server(config)
+    task = asyncio.ensure_future(server.serve([]))
+    stack.push_async_callback(_stop, server, task)
+    while not server.started:
+        if task.done():
+            await task
+            raise InputError("the server did not start")
+        await asyncio.sleep(0.005)
+    shared = {
+        "server_state": server.server_state,
+        "app_state": {"arrival": settings.sockets.arrival},
+    }
+    protocol = partial(Http, parts.gate, config=config, **shared)
+    acceptor = Acceptor(listening, parts.gate, protocol, settings.context(), TOO_MANY)
+    acceptor.start()
+    stack.callback(acceptor.stop)
+    return server
+
+
+def _start(
     stack: contextlib.AsyncExitStack,
     settings: Settings,
     listener: Listener,
@@ -165,7 +191,7 @@ async def _start(
     if address is None:
         return 0
     stack.push_async_callback(listener.stop)
-    return await listener.start(address.host, address.port, settings.context())
+    return listener.start(address.host, address.port, settings.context())
 
 
 async def _stop(server: uvicorn.Server, task: asyncio.Future[None]) -> None:
@@ -173,20 +199,7 @@ async def _stop(server: uvicorn.Server, task: asyncio.Future[None]) -> None:
     await task
 
 
-def _listen(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off, but only for sockets that say that they are TCP
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        found.bind((address.host, address.port))
-    except OSError as error:
-        found.close()
-        raise InputError(f"{address.host}:{address.port}: {error.strerror}") from None
-    return found
-
-
-def _config(settings: Settings, parts: Parts) -> uvicorn.Config:
+def _config(parts: Parts) -> uvicorn.Config:
     config = uvicorn.Config(
         application(parts),
         ws=RawSocket,
@@ -202,8 +215,6 @@ def _config(settings: Settings, parts: Parts) -> uvicorn.Config:
         timeout_graceful_shutdown=_GRACE,
         server_header=False,
         proxy_headers=False,
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.key,
     )
     return config
 
@@ -238,4 +249,5 @@ def run(settings: Settings) -> None:
     sys.setswitchinterval(_SWITCH)
     gc.set_threshold(*_GARBAGE)
     gc.disable()  # until everything is loaded
+    raise_descriptors()
     asyncio.run(serve(settings))

@@ -22,6 +22,11 @@ class Decoder:
         self.codecs, self.max_packet = codecs, max_packet
         self._waiting = bytearray()
 
+    @property
+    def begun(self) -> bool:
+        """Whether a packet is here in part."""
+        return bool(self._waiting)
+
     def feed(self, data: bytes) -> Iterator[Message]:
         """The messages that are complete with this piece."""
         return (self._codec(packet).decode(packet) for packet in self.packets(data))

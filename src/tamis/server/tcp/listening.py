@@ -1,36 +1,43 @@
-"""What servers of protocols over TCP share: a listener, and the way out of a connection."""
+"""What servers of protocols over TCP share: a listener, and the ways in and out of a connection."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Generic, Protocol, TypeVar
 
-from tamis.errors import InputError
+from tamis.server.sockets.accepting import Acceptor, listen
+from tamis.server.sockets.gate import Gate
+from tamis.server.sockets.limits import SocketLimits
 
+Frame_co = TypeVar("Frame_co", covariant=True)
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+_TURN = 64  # frames of one peer that are taken before others have their turn
 
 
 class Listener:
     """Runs `talk` for each connection; `stop` ends them all."""
 
-    def __init__(self, talk: Talk) -> None:
-        self._talk_with = talk
-        self._server: asyncio.Server | None = None
+    def __init__(self, talk: Talk, gate: Gate, refusal: bytes) -> None:
+        self._talk_with, self._gate, self._refusal = talk, gate, refusal
+        self._acceptor: Acceptor | None = None
         self._connections: set[asyncio.Task[None]] = set()
 
-    async def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
+    def start(self, host: str, port: int, context: ssl.SSLContext | None = None) -> int:
         """The port that it got."""
-        try:
-            self._server = await asyncio.start_server(self._talk, host, port, ssl=context)
-        except OSError as error:
-            raise InputError(f"{host}:{port}: {error.strerror}") from None
-        return int(self._server.sockets[0].getsockname()[1])
+        self._acceptor = Acceptor(
+            listen(host, port), self._gate, self._protocol, context, self._refusal
+        )
+        return self._acceptor.start()
+
+    def _protocol(self) -> asyncio.Protocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._talk)
 
     async def stop(self) -> None:
-        if self._server is not None:
-            self._server.close()
+        if self._acceptor is not None:
+            self._acceptor.stop()
         for task in list(self._connections):
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
@@ -60,17 +67,19 @@ class Outbox:
     def __init__(self, writer: asyncio.StreamWriter, written: Callable[[int], None]) -> None:
         self._writer, self._written = writer, written
         self._waiting: deque[tuple[bytes, int]] = deque()
+        self._size = 0
         self._more, self._less = asyncio.Event(), asyncio.Event()
         self._broken = False
 
     def put(self, data: bytes, count: int = 0) -> None:
         """`count`: how many messages of the broker this is."""
         self._waiting.append((data, count))
+        self._size += len(data)
         self._more.set()
 
     async def below(self, most: int) -> None:
-        """Wait until fewer wait: who sends and does not read has to wait as well."""
-        while len(self._waiting) >= most:
+        """Wait until fewer bytes wait: who sends and does not read has to wait as well."""
+        while self._size > most:
             if self._broken:
                 raise ConnectionError("the peer is gone")
             self._less.clear()
@@ -92,6 +101,66 @@ class Outbox:
             data, count = self._waiting.popleft()
             self._writer.write(data)
             await self._writer.drain()
+            self._size -= len(data)
             self._less.set()
             if count:
                 self._written(count)
+
+
+class Decoder(Protocol[Frame_co]):
+    """Bytes in, frames out; `begun`: a frame is here in part."""
+
+    def feed(self, data: bytes) -> Iterator[Frame_co]: ...
+
+    @property
+    def begun(self) -> bool: ...
+
+
+class Inbox(Generic[Frame_co]):
+    """The frames of a peer, each in time. TimeoutError: it was late.
+
+    `known`: it has said who it is. `silence`: seconds in which something must be heard; 0: none.
+    """
+
+    known = False
+    silence = 0.0
+
+    def __init__(
+        self,
+        reader: asyncio.StreamReader,
+        decoder: Decoder[Frame_co],
+        out: Outbox,
+        limits: SocketLimits,
+    ) -> None:
+        self._reader, self._decoder, self._out, self._limits = reader, decoder, out, limits
+        self._clock = asyncio.get_running_loop().time
+        self._greeting = self._clock() + limits.greeting
+        self._arrival: float | None = None  # when what has begun must be whole
+
+    async def frames(self) -> AsyncIterator[Frame_co]:
+        """Until the peer ends. Who does not read its answers is not listened to."""
+        while True:
+            async with asyncio.timeout_at(self._deadline()):
+                data = await self._reader.read(65536)
+            if not data:
+                return
+            count = 0
+            for count, frame in enumerate(self._decoder.feed(data), 1):
+                await self._out.below(self._limits.answers)
+                yield frame
+                if not count % _TURN:
+                    await asyncio.sleep(0)
+            self._await_rest(count > 0)
+
+    def _await_rest(self, whole: bool) -> None:
+        """`whole`: a frame was completed, so what is left has just begun."""
+        if not self._decoder.begun:
+            self._arrival = None
+        elif whole or self._arrival is None:
+            self._arrival = self._clock() + self._limits.arrival
+
+    def _deadline(self) -> float | None:
+        if not self.known:
+            return self._greeting
+        silent = self._clock() + self.silence if self.silence else None
+        return min((t for t in (silent, self._arrival) if t is not None), default=None)

@@ -29,12 +29,13 @@ from tamis.server.channels import Open
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message as Published
 from tamis.server.tcp import packet_commands, packet_subscriptions
-from tamis.server.tcp.listening import Listener, Outbox, address_of
+from tamis.server.tcp.listening import Inbox, Listener, Outbox, address_of
 from tamis.server.visits import Visit
 
-_CONNECTING = 10.0  # seconds until a peer must have said who it is
+_SILENT = "say who you are: nothing was heard for too long"
+_LATE = "the rest of a packet took too long to arrive"
 _UNANSWERED = 10_000  # packets of a peer that wait for their answer
-_UNREAD = 1_000  # pieces that a peer has not read, beside deliveries
+_TOO_MANY = Peer().error(0, "too many connections: try again later")
 
 
 @dataclass
@@ -48,17 +49,21 @@ class Taken:
 
 class PacketsServer(Listener):
     def __init__(self, parts: Parts) -> None:
-        super().__init__(lambda reader, writer: PacketConnection(parts, reader, writer).run())
+        super().__init__(
+            lambda reader, writer: PacketConnection(parts, reader, writer).run(),
+            parts.gate,
+            _TOO_MANY,
+        )
 
 
 class PacketConnection:
     def __init__(
         self, parts: Parts, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self.parts, self.reader, self.writer = parts, reader, writer
-        self.peer = Peer()
+        self.parts, self.writer, self.peer = parts, writer, Peer()
         self.answers = Answers(self.peer)
         self.out = Outbox(writer, self._written)
+        self._in = Inbox(reader, self.peer, self.out, parts.gate.limits)
         self.visit: Visit | None = None
         self.session = 0
         self.names: dict[int, str] = {}  # of the channels that are open
@@ -81,20 +86,16 @@ class PacketConnection:
     async def run(self) -> None:
         self._task = asyncio.current_task()
         writing = asyncio.ensure_future(self.out.write())
-        clock = asyncio.get_running_loop().time
-        deadline = clock() + _CONNECTING
         try:
             with contextlib.suppress(AccessError):  # while nobody has to say who they are
                 self.known(await self._unnamed())
-            while not self.ended:
-                patience = deadline - clock() if self.visit is None else None
-                data = await asyncio.wait_for(self.reader.read(65536), patience)
-                if not data:
+            async for received in self._in.frames():
+                await self._receive(received)
+                if self.ended:
                     break
-                for received in self.peer.feed(data):
-                    await self._receive(received)
         except TimeoutError:
-            self.fail(0, "say who you are: nothing was heard for too long")
+            self.parts.gate.late += 1
+            self.fail(0, _LATE if self._in.known else _SILENT)
         except WireError as error:
             self.fail(0, str(error))
         finally:
@@ -122,9 +123,7 @@ class PacketConnection:
     # --- in -------------------------------------------------------------------------
 
     async def _receive(self, received: Received) -> None:
-        if self.ended:
-            return
-        await self.out.below(_UNREAD)
+        self._in.known = True  # its packet is whole; who it is follows from that, or it ends
         slot = self.answers.expect(received.sequence)
         message = received.message
         try:

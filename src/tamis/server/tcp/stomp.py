@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,11 +28,12 @@ from tamis.server.access import Caller
 from tamis.server.parts import Parts
 from tamis.server.publishing import Message
 from tamis.server.subscribing import Wish, check_label
-from tamis.server.tcp.listening import Listener, Outbox, address_of
+from tamis.server.tcp.listening import Inbox, Listener, Outbox, address_of
 from tamis.server.visits import Visit
 
-_CONNECTING = 10.0  # seconds until a peer must have said who it is
 _BEAT = 10_000  # milliseconds: how often we send, and want to hear, at most
+_MOST_BEAT = 2**31 - 1  # milliseconds
+_TOO_MANY = encode(Frame("ERROR", {"message": "too many connections: try again later"}))
 _OWN = {"destination", "receipt", "content-type", "content-length", "transaction"}
 
 
@@ -79,7 +79,11 @@ class Taken:
 
 class StompServer(Listener):
     def __init__(self, parts: Parts) -> None:
-        super().__init__(lambda reader, writer: StompConnection(parts, reader, writer).run())
+        super().__init__(
+            lambda reader, writer: StompConnection(parts, reader, writer).run(),
+            parts.gate,
+            _TOO_MANY,
+        )
 
 
 class StompConnection:
@@ -88,14 +92,13 @@ class StompConnection:
     def __init__(
         self, parts: Parts, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        self.parts, self.reader, self.writer = parts, reader, writer
+        self.parts, self.writer = parts, writer
         self.visit: Visit | None = None
         self.session = 0
         self.taken: dict[str, Taken] = {}
         self._labels: dict[Key, str] = {}
         self._out = Outbox(writer, self._written)
-        self._heard = time.monotonic()
-        self._silence = 0.0  # seconds without a byte after which the peer is gone; 0: never
+        self._in = Inbox(reader, Decoder(), self._out, parts.gate.limits)
         self._tasks: list[asyncio.Future[None]] = []
         self._ended = False
         self._task: asyncio.Task[None] | None = None
@@ -111,18 +114,16 @@ class StompConnection:
             self._task.cancel()
 
     async def run(self) -> None:
-        decoder, self._task = Decoder(), asyncio.current_task()
+        self._task = asyncio.current_task()
         self._tasks.append(asyncio.ensure_future(self._out.write()))
         try:
-            while not self._ended:
-                data = await asyncio.wait_for(self.reader.read(65536), self._patience())
-                if not data:
+            async for frame in self._in.frames():
+                await self._receive(frame)
+                if self._ended:
                     break
-                self._heard = time.monotonic()
-                for frame in decoder.feed(data):
-                    await self._receive(frame)
         except TimeoutError:
-            self._error("nothing was heard for too long")
+            self.parts.gate.late += 1
+            self._error("nothing was heard for too long" if self._in.known else "CONNECT first")
         except WireError as error:
             self._error(str(error))
         finally:
@@ -133,9 +134,6 @@ class StompConnection:
                 await asyncio.wait_for(self._out.drain(), 2)
             for task in self._tasks:
                 task.cancel()
-
-    def _patience(self) -> float | None:
-        return _CONNECTING if self.visit is None else self._silence or None
 
     # --- out ------------------------------------------------------------------------
 
@@ -216,8 +214,6 @@ class StompConnection:
     async def _receive(self, frame: Frame) -> None:
         receipt = frame.headers.get("receipt", "")
         try:
-            if self._ended:
-                return
             if frame.command in ("CONNECT", "STOMP"):
                 await self._connect(frame)
             elif self.caller is None:
@@ -243,18 +239,21 @@ class StompConnection:
             self._error(str(error), receipt)
 
     async def _connect(self, frame: Frame) -> None:
+        if self.visit is not None:
+            raise MessageError("this connection has sent CONNECT already: open another one")
         headers = frame.headers
-        versions = headers.get("accept-version", "1.0").split(",")
+        self._in.known = True  # who it is takes our time, not that of the peer
+        versions = [v.strip() for v in headers.get("accept-version", "1.0").split(",")]
         version = next((v for v in ("1.2", "1.1") if v in versions), None)
         if version is None:
-            raise MessageError("STOMP 1.1 and 1.2 are spoken here")
+            raise MessageError("this server supports STOMP 1.1 and 1.2: send accept-version:1.2")
+        can, wants = _beats(headers.get("heart-beat", "0,0"))
         caller = await self._recognised(headers.get("login", ""), headers.get("passcode", ""))
         self.session = self.parts.hub.connect(self._sink)
         self.visit = self.parts.visits.enter(caller, self._send_away, self.session)
-        can, wants = _beats(headers.get("heart-beat", "0,0"))
         if wants:
             self._tasks.append(asyncio.ensure_future(self._beat(max(wants, _BEAT) / 2000)))
-        self._silence = 2 * max(can, _BEAT) / 1000 if can else 0.0
+        self._in.silence = 2 * max(can, _BEAT) / 1000 if can else 0.0
         self._send(Frame("CONNECTED", {"version": version, "server": "tamis",
                                        "heart-beat": f"{_BEAT},{_BEAT}"}))  # fmt: skip
 
@@ -297,7 +296,7 @@ class StompConnection:
         name, subjects = _destination(frame)
         start = headers.get("tamis-start", "now")
         wish = Wish(headers.get("selector", ""), subjects or ">",
-                    int(start) if start.isdigit() and len(start) < 19 else start)  # fmt: skip
+                    int(start) if _is_whole(start) else start)  # fmt: skip
         durable = headers.get("tamis-durable") or headers.get("activemq.subscriptionName", "")
         taken = Taken(f"/{name}", ack, bool(durable))
         if "tamis-space" in headers:
@@ -344,7 +343,7 @@ class StompConnection:
         path, _, source = rest.partition("/")
         key = self._key(taken, source) if rest else taken.keys[0]
         for part in (number, path or "0"):
-            if not part.isascii() or not part.isdigit() or len(part) > 18:
+            if not _is_whole(part):
                 raise SubscriptionError(f"{text!r} is no id of a message")
         self._acknowledge(taken.acknowledged(Sent(key, int(number), int(path or 0))))
 
@@ -384,15 +383,23 @@ def _attributes(frame: Frame) -> bytes:
     return msgspec.json.encode({**own, "body": text})
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
 def _whole(headers: dict[str, str], name: str) -> int:
     text = headers.get(name, "0")
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise MessageError(f"{name} is a whole number")
+    if not _is_whole(text):
+        raise MessageError(f"{name} must be a whole number")
     return int(text)
 
 
 def _beats(text: str) -> tuple[int, int]:
-    first, _, second = text.partition(",")
-    if not (first.isdigit() and second.isdigit() and len(text) < 20):
-        raise MessageError(f"{text[:20]!r} is no heart-beat: write two numbers such as 0,10000")
-    return int(first), int(second)
+    """Milliseconds: how often the peer can send, and how often it wants to hear."""
+    beats = [int(part) for part in map(str.strip, text.split(",")) if _is_whole(part)]
+    if len(beats) != 2 or text.count(",") != 1 or max(beats) > _MOST_BEAT:
+        raise MessageError(
+            f"heart-beat:{text[:40]} must be two numbers of milliseconds up to {_MOST_BEAT:,}, "
+            "such as 0,10000"
+        )
+    return beats[0], beats[1]

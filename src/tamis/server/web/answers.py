@@ -26,7 +26,6 @@ from tamis.server.parts import Parts
 from tamis.server.web.json_socket import told
 
 MAX_REQUEST = 32 << 20  # bytes of one request
-PATIENCE = 30.0  # seconds for a request's body to arrive
 Handler = Callable[[Parts, Caller, Request], Awaitable[Response]]
 
 
@@ -35,11 +34,11 @@ def json(content: object, status: int = 200) -> Response:
 
 
 async def body(request: Request, limit: int = MAX_REQUEST) -> bytes:
-    """The request's body, bounded in size and time; never unpacked."""
+    """The request's body, bounded in size and time (`SocketLimits.arrival`); never unpacked."""
     if request.headers.get("content-encoding", "identity") != "identity":
         raise InputError("compressed requests are not taken")
     parts, size = [], 0
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(request.scope["state"]["arrival"]):
         async for part in request.stream():
             parts.append(part)
             size += len(part)

@@ -8,8 +8,9 @@ except ImportError:  # a platform without compiled code
     from websockets.utils import apply_mask
 
 CONTINUED, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
-PROTOCOL, TOO_BIG = 1002, 1009  # why a connection is closed
+NORMAL, PROTOCOL, NOT_UTF8, POLICY, TOO_BIG = 1000, 1002, 1007, 1008, 1009  # why one closes
 _KNOWN = {CONTINUED, TEXT, BINARY, CLOSE, PING, PONG}
+_CODES = {*range(1000, 1004), *range(1007, 1015), *range(3000, 5000)}  # that peers may send
 _BARE = bytes(4)
 Incoming = tuple[int, bytes]  # the opcode, and what is in a whole message or a control frame
 
@@ -22,59 +23,77 @@ class FrameError(Exception):
 
 
 class FrameReader:
-    """Bytes of one connection, in pieces of any size. Messages may have `most` bytes."""
+    """Bytes of one connection, in pieces of any size. Messages may have `most` bytes.
+
+    What was fed and not taken by `next` stays: its reader decides how much it does at a time.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = max(most, 65536)
-        self._buffer = bytearray()
-        self._needed = 2  # bytes that the next frame has at least
+        self._data, self._place = b"", 0  # what came, and how much of it was taken
+        self._partial = bytearray()  # a frame that is not whole
+        self._needed = 2  # bytes that it has at least
         self._kind = 0  # of the message whose fragments are here; 0: none
-        self._fragments: list[bytes] = []
-        self._size = 0
+        self._message = bytearray()  # these fragments, joined
+        self.whole = 0  # messages, and control frames between them, that were taken
 
-    def feed(self, data: bytes) -> list[Incoming]:
-        if self._buffer:
-            self._buffer += data
-            if len(self._buffer) < self._needed:
-                return []
-            data = bytes(self._buffer)
-            self._buffer.clear()
-        elif not self._kind and (text := _only_text(data)) is not None:
-            return [(TEXT, text)]
-        found: list[Incoming] = []
-        place = 0
-        while place < len(data):
-            end = self._frame(data, place, found)
+    @property
+    def begun(self) -> bool:
+        """Whether a frame or a message is here in part."""
+        return bool(self._partial) or self._kind != 0
+
+    def feed(self, data: bytes) -> None:
+        if self._partial:
+            self._partial += data
+            if len(self._partial) < self._needed:
+                return
+            data = bytes(self._partial)
+            self._partial.clear()
+        elif self._place < len(self._data):
+            data = self._data[self._place :] + data
+        self._data, self._place = data, 0
+
+    def next(self) -> Incoming | None:
+        """The next message or control frame; None: it is not here as a whole."""
+        if not self._place and not self._kind and (text := _only_text(self._data)) is not None:
+            self._data = b""
+            self.whole += 1
+            return TEXT, _checked(text)
+        while self._place < len(self._data):
+            end, found = self._frame(self._data, self._place)
             if not end:
-                self._buffer += data[place:]
+                self._partial += self._data[self._place :]
                 break
-            place = end
-        return found
+            self._place = end
+            if found is not None:
+                self.whole += not self._kind
+                return found
+        self._data, self._place = b"", 0
+        return None
 
-    def _frame(self, data: bytes, place: int, found: list[Incoming]) -> int:
-        """Take the frame at this place and say where it ends; 0: it is not there as a whole."""
+    def _frame(self, data: bytes, place: int) -> tuple[int, Incoming | None]:
+        """Where the frame at this place ends (0: it is not whole), and what it completes."""
         left = len(data) - place
         if left < 2:
             self._needed = 2
-            return 0
+            return 0, None
         self._check_head(data[place], data[place + 1])
         length = data[place + 1] & 127
         start = place + (6 if length < 126 else 8 if length == 126 else 14)
         if start > len(data):
             self._needed = start - place
-            return 0
+            return 0, None
         if length >= 126:
             length = int.from_bytes(data[place + 2 : start - 4], "big")
-        if self._size + length > self._most:
+        if len(self._message) + length > self._most:
             raise FrameError(TOO_BIG)
         if start + length > len(data):
             self._needed = start + length - place
-            return 0
+            return 0, None
         payload, mask = data[start : start + length], data[start - 4 : start]
         if mask != _BARE:
             payload = apply_mask(payload, mask)
-        self._take(data[place] & 15, bool(data[place] & 128), payload, found)
-        return start + length
+        return start + length, self._take(data[place] & 15, bool(data[place] & 128), payload)
 
     def _check_head(self, first: int, second: int) -> None:
         opcode = first & 15
@@ -83,22 +102,38 @@ class FrameReader:
         if opcode >= CLOSE and (second & 127 > 125 or not first & 128):
             raise FrameError(PROTOCOL)
 
-    def _take(self, opcode: int, last: bool, payload: bytes, found: list[Incoming]) -> None:
+    def _take(self, opcode: int, last: bool, payload: bytes) -> Incoming | None:
         if opcode >= CLOSE:
-            found.append((opcode, payload))
-            return
+            return opcode, _closing(payload) if opcode == CLOSE else payload
         if (opcode == CONTINUED) != bool(self._kind):
             raise FrameError(PROTOCOL)
         if last and opcode:
-            found.append((opcode, payload))
-            return
+            return opcode, _checked(payload) if opcode == TEXT else payload
         self._kind = self._kind or opcode
-        self._size += len(payload)
-        self._fragments.append(payload)
-        if last:
-            found.append((self._kind, b"".join(self._fragments)))
-            self._kind = self._size = 0
-            self._fragments = []
+        self._message += payload
+        if not last:
+            return None
+        kind, message = self._kind, bytes(self._message)
+        self._kind, self._message = 0, bytearray()
+        return kind, _checked(message) if kind == TEXT else message
+
+
+def _checked(text: bytes) -> bytes:
+    """RFC 6455, 8.1: a text is UTF-8."""
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            raise FrameError(NOT_UTF8) from None
+    return text
+
+
+def _closing(payload: bytes) -> bytes:
+    """RFC 6455, 5.5.1 and 7.4: nothing, or a code that may be sent and a reason in UTF-8."""
+    if payload and int.from_bytes(payload[:2], "big") not in _CODES:
+        raise FrameError(PROTOCOL)
+    _checked(payload[2:])
+    return payload
 
 
 def _only_text(data: bytes) -> bytes | None:

@@ -18,7 +18,6 @@ from tamis.errors import AccessError, TamisError
 from tamis.server.access import Caller
 from tamis.server.parts import Parts
 from tamis.server.web.answers import Handler, failed, json
-from tamis.server.web.frame_reader import PROTOCOL
 from tamis.server.web.json_socket import Connection
 from tamis.server.web.openapi import document
 from tamis.server.web.raw_socket import NAME, RawSocket
@@ -74,9 +73,7 @@ def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
         connection = Connection(parts, caller, raw, arrow)
         try:
             while (await socket.receive())["type"] != "websocket.disconnect":
-                # Messages go to the connection. One that comes here was sent before the answer,
-                # which no client may do (RFC 6455, 4.1); to drop it silently would be a loss.
-                raw.end(PROTOCOL)
+                pass  # messages go to the connection
         finally:
             connection.close()
 

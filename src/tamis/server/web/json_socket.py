@@ -19,9 +19,9 @@ from tamis.server.publishing import Message
 from tamis.server.spaces import leave
 from tamis.server.subscribing import Wish
 from tamis.server.web.arrow_frames import Pair, arrow_frame
+from tamis.server.web.frame_reader import POLICY
 from tamis.server.web.raw_socket import RawSocket
 
-_POLICY = 1008  # why a WebSocket is closed whose caller lost its rights
 MAX_WAITING = 1_000  # requests of one connection that are not answered yet
 MAX_SUBSCRIPTIONS = 10_000  # of one connection
 _PUBLISHED = b'{"type":"published","request":%d,"sequences":%b}'
@@ -81,7 +81,7 @@ class Connection:
     """One WebSocket: a session of the broker.
 
     Requests are done in the order in which they came. Publishing and acknowledging are done at
-    once; while another request takes its time, those behind it wait.
+    once; while another request takes its time, the peer is not listened to.
     """
 
     def __init__(self, parts: Parts, caller: Caller, raw: RawSocket, arrow: bool = False) -> None:
@@ -90,13 +90,13 @@ class Connection:
         self.names: dict[str, dict[str, Key]] = {}  # by label: channels, and the key in each
         self._out: list[tuple[bytes, int]] = []  # lists, for they are smaller while empty
         self._gathered = False
-        self._behind: list[bytes] = []  # requests that wait for the one that is being done
+        self._size = 0  # bytes in `_out`
         self._working = False
         self._waiting = 0
         self._unwritten = 0  # messages in binary frames that the transport may still hold
         self.session = parts.hub.connect(self._sink, write=None if arrow else self._send)
         self.visit = parts.visits.enter(caller, self._send_away, self.session)
-        raw.attach(self._receive, self._flush)
+        raw.attach(self._take, self._flush)
 
     @property
     def caller(self) -> Caller:
@@ -106,12 +106,11 @@ class Connection:
         """The caller has no business here any more."""
         self._fail(0, error)
         self._flush()
-        self.raw.end(_POLICY)
+        self.raw.end(POLICY)
 
     def close(self) -> None:
         self.parts.visits.leave(self.visit)
         self.parts.hub.disconnect(self.session)
-        self._behind.clear()
 
     # --- out ------------------------------------------------------------------------
 
@@ -144,7 +143,10 @@ class Connection:
     def _send(self, message: bytes, count: int = 0) -> None:
         """Gathered: what one turn of the broker says to a peer leaves in one piece."""
         self._out.append((message, count))
-        if not self._gathered:
+        self._size += len(message)
+        if self._size > _PIECE and self.raw.ready:
+            self._flush()  # a peer that does not read must not go on until the turn ends
+        elif not self._gathered:
             self._gathered = True
             self.parts.hub.afterwards(self._flush)
 
@@ -176,6 +178,7 @@ class Connection:
         self._give_room()
         if len(out) == 1 and raw.ready:
             message, count = out.pop()
+            self._size = 0
             raw.send_text(message)
             if count:
                 self.parts.hub.written(self.session, count)
@@ -192,18 +195,12 @@ class Connection:
             if size >= _PIECE:
                 break
         del self._out[: len(texts)]
+        self._size -= size
         self.raw.send_texts(texts)
         if count:
             self.parts.hub.written(self.session, count)
 
     # --- in -------------------------------------------------------------------------
-
-    def _receive(self, data: bytes) -> None:
-        if self._working:
-            self._behind.append(data)
-            self.raw.hold()
-        else:
-            self._take(data)
 
     def _take(self, data: bytes) -> None:
         request = 0
@@ -221,6 +218,7 @@ class Connection:
                 self._publish(found)
             else:
                 self._working = True
+                self.raw.hold()
                 self.parts.hub.keep(self._work(found))
         except TamisError as error:
             self._fail(request, error)
@@ -238,8 +236,6 @@ class Connection:
             raise
         finally:
             self._working = False
-            while self._behind and not self._working:
-                self._take(self._behind.pop(0))
             self._go_on()
 
     def _go_on(self) -> None:
@@ -265,7 +261,7 @@ class Connection:
         else:
             sequences = b"[%d]" % found[0] if len(found) == 1 else encode(found)
             self._send(_PUBLISHED % (request, sequences))
-        if self.raw.read_paused:
+        if self.raw.held:
             self._go_on()
 
     async def _subscribe(self, found: Subscribe) -> None:

@@ -6,19 +6,22 @@ pass a queue, a task and a general parser, which cost several times what the bro
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Close, Frame, Opcode
 
+from tamis.server.sockets.gate import Gate
 from tamis.server.web.frame_reader import (
     BINARY,
     CLOSE,
+    NORMAL,
     PING,
+    POLICY,
     PONG,
+    PROTOCOL,
     TEXT,
     FrameError,
     FrameReader,
@@ -26,24 +29,25 @@ from tamis.server.web.frame_reader import (
 )
 
 NAME = "tamis.socket"  # under which a connection's scope holds it
-
-
-class Http(H11Protocol):
-    """uvicorn forgets what came together with the request for a WebSocket."""
-
-    def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        super().handle_websocket_upgrade(event)
-        early, _ = self.conn.trailing_data
-        if early:
-            self.transport.get_protocol().data_received(early)  # type: ignore[attr-defined]
+_TURN = 256  # messages of one peer that are taken before others have their turn
 
 
 class RawSocket(WebSocketsSansIOProtocol):
-    """`take` gets each message, `more` is called when the peer can be sent more."""
+    """`take` gets each message, `more` is called when the peer can be sent more.
+
+    A peer that does not read is not listened to: while `ready` is false, and from `hold` to
+    `resume`, its messages stay unread.
+    """
 
     take: Callable[[bytes], None] | None = None
     more: Callable[[], None]
+    gate: Gate
     ready = True  # whether the peer keeps up: what is sent now need not wait
+    held = False
+    _early = False  # the peer spoke before the handshake was answered
+    _taking = False
+    _begun = 0.0  # when the message began that is here in part; 0: none is
+    _deadline: asyncio.TimerHandle | None = None
 
     def handle_connect(self, event: Any) -> None:
         super().handle_connect(event)
@@ -53,26 +57,62 @@ class RawSocket(WebSocketsSansIOProtocol):
     def attach(self, take: Callable[[bytes], None], more: Callable[[], None]) -> None:
         """From now on messages go here; the handshake is over."""
         self.take, self.more = take, more
-        self._reader = FrameReader(self.config.ws_max_size)
+        self._reader, self._seen = FrameReader(self.config.ws_max_size), 0
         del self.request, self.response  # nobody asks for them after the handshake,
         self.scope["headers"] = []  # and every connection would hold them as long as it lasts
-        self.resume()
+        if self._early:  # which no client may do (RFC 6455, 4.1): dropping it would be a loss
+            self.end(PROTOCOL)
+        else:
+            self.resume()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._deadline is not None:
+            self._deadline.cancel()
 
     # --- in -------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        take = self.take
-        if take is None:
+        if self.take is not None:
+            self._reader.feed(data)
+            self._go_on()
+        elif self.handshake_initiated:
+            self._early = True
+            self._pause()
+        else:
             super().data_received(data)
+
+    def _go_on(self) -> None:
+        """Take what is here, and read on when all of it was taken."""
+        if self._taking:
             return
+        self._taking = True
         try:
-            for opcode, payload in self._reader.feed(data):
-                if opcode in (TEXT, BINARY):
-                    take(payload)
-                else:
-                    self._control(opcode, payload)
+            if self._take_some():
+                self._read_on()
+                self._watch()
+            else:
+                self._pause()
         except FrameError as error:
             self.end(error.code)
+        finally:
+            self._taking = False
+
+    def _take_some(self) -> bool:
+        """Whether everything was taken."""
+        take, following = self.take, self._reader.next
+        assert take is not None
+        for _ in range(_TURN):
+            if self.held or not self.ready or self.close_sent:
+                return False
+            if (found := following()) is None:
+                return True
+            if found[0] in (TEXT, BINARY):
+                take(found[1])
+            else:
+                self._control(*found)
+        self.loop.call_soon(self._go_on)
+        return False
 
     def _control(self, opcode: int, payload: bytes) -> None:
         if opcode == PING:
@@ -80,13 +120,13 @@ class RawSocket(WebSocketsSansIOProtocol):
         elif opcode == PONG:
             self.handle_pong(Frame(Opcode.PONG, payload))
         elif opcode == CLOSE:
-            self.end(int.from_bytes(payload[:2], "big") if len(payload) >= 2 else 1000)
+            self.end(int.from_bytes(payload[:2], "big") or NORMAL)
 
     def end(self, code: int) -> None:
         if self.close_sent or self.transport.is_closing():
             return
         self.close_sent = True
-        payload = Close(code, "").serialize() if 1000 <= code < 5000 and code != 1005 else b""
+        payload = Close(code, "").serialize()
         self.transport.write(bytes((0x80 | CLOSE, len(payload))) + payload)
         self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": ""})
         if self.ready:
@@ -95,16 +135,47 @@ class RawSocket(WebSocketsSansIOProtocol):
             self.transport.abort()
 
     def hold(self) -> None:
-        """Read nothing more from the peer until `resume`."""
+        """Take nothing more from the peer until `resume`."""
+        self.held = True
+        self._pause()
+
+    def resume(self) -> None:
+        self.held = False
+        self._go_on()
+
+    def _pause(self) -> None:
         if not self.read_paused and not self.transport.is_closing():
             self.read_paused = True
             self.transport.pause_reading()
 
-    def resume(self) -> None:
-        if self.read_paused:
+    def _read_on(self) -> None:
+        if self.read_paused and not self.transport.is_closing():
             self.read_paused = False
-            if not self.transport.is_closing():
-                self.transport.resume_reading()
+            self.transport.resume_reading()
+
+    def _watch(self) -> None:
+        """What has begun must become whole in time."""
+        if not self._reader.begun:
+            self._begun = 0.0
+        elif not self._begun or self._seen != self._reader.whole:
+            self._begun, self._seen = self.loop.time(), self._reader.whole
+            if self._deadline is None:
+                self._wait(self.gate.limits.arrival)
+
+    def _wait(self, seconds: float) -> None:
+        self._deadline = self.loop.call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        self._deadline = None
+        if not self._begun:
+            return
+        patience = self.gate.limits.arrival
+        left = patience if self.read_paused else self._begun + patience - self.loop.time()
+        if left > 0:
+            self._wait(left)
+        else:
+            self.gate.late += 1
+            self.end(POLICY)
 
     # --- out ------------------------------------------------------------------------
 
@@ -129,3 +200,4 @@ class RawSocket(WebSocketsSansIOProtocol):
         self.ready = True
         if self.take is not None:
             self.more()
+            self._go_on()

@@ -33,6 +33,10 @@ def metrics(parts: Parts) -> Response:
         "tamis_subscriptions_behind": broker.behind,
         "tamis_background_failing": len(parts.hub.watch.failing),
         "tamis_background_failures_total": parts.hub.watch.failures,
+        "tamis_connections": parts.gate.open,
+        "tamis_refused_connections_total": parts.gate.refused,
+        "tamis_late_connections_total": parts.gate.late,
+        "tamis_unread_connections_total": parts.gate.unread,
     }
     lines = []
     for name, value in values.items():

@@ -1,0 +1,159 @@
+"""Takes connections from a listening socket: as many as the gate lets in, each with a deadline.
+
+asyncio's own loop accepts without a limit, and logs without one when descriptors run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from tamis.errors import InputError
+from tamis.server.sockets.gate import Gate, network_of
+from tamis.server.sockets.unread import Unread
+
+LOG = logging.getLogger("tamis.server.sockets")
+_BACKLOG = 2_048  # connections that the system holds until they are taken
+_AT_ONCE = 64  # connections that are taken in one turn of the event loop
+_REST = 1.0  # seconds without taking any, if descriptors or memory have run out
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio turns Nagle's algorithm off, but only for sockets that say that they are TCP
+    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise InputError(f"{host}:{port}: {error.strerror}") from None
+    found.setblocking(False)
+    return found
+
+
+class _Accepted(socket.socket):
+    """Says when it is closed, by whichever part of asyncio."""
+
+    closed: Callable[[_Accepted], None] | None = None
+    address = ""
+
+    def close(self) -> None:
+        closed, self.closed = self.closed, None
+        super().close()
+        if closed is not None:
+            closed(self)
+
+
+class Acceptor:
+    """`protocol` makes what talks to a connection; `refusal` is sent to those that are too many."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        gate: Gate,
+        protocol: Callable[[], asyncio.Protocol],
+        context: ssl.SSLContext | None = None,
+        refusal: bytes = b"",
+    ) -> None:
+        self._listening, self._gate, self._protocol = listening, gate, protocol
+        self._context, self._refusal = context, b"" if context else refusal
+        self._unread = Unread(gate.limits.unread)
+        self._transports: dict[socket.socket, asyncio.Transport] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.get_running_loop()
+        self._resting: asyncio.TimerHandle | None = None
+
+    def start(self) -> int:
+        """The port that it got."""
+        self._listening.listen(_BACKLOG)
+        self._work()
+        self._keep(self._watch())
+        return int(self._listening.getsockname()[1])
+
+    def _work(self) -> None:
+        self._loop.add_reader(self._listening, self._accept)
+
+    def stop(self) -> None:
+        """No new connections; those that are open stay."""
+        self._loop.remove_reader(self._listening)
+        if self._resting is not None:
+            self._resting.cancel()
+        for task in self._tasks:
+            task.cancel()
+        self._listening.close()
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _accept(self) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                taken, peer = self._listening.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                LOG.warning("no connection is taken for a second: %s", error.strerror)
+                self._loop.remove_reader(self._listening)
+                self._resting = self._loop.call_later(_REST, self._work)
+                return
+            self._take(taken, network_of(peer[0]))
+
+    def _take(self, taken: socket.socket, address: str) -> None:
+        taken.setblocking(False)
+        if not self._gate.enter(address):
+            LOG.warning("connections are refused: there are too many, in all or of one address")
+            _refuse(taken, self._refusal)
+            return
+        accepted = _Accepted(taken.family, taken.type, taken.proto, taken.detach())
+        accepted.address, accepted.closed = address, self._closed
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._keep(self._connect(accepted))
+
+    async def _connect(self, accepted: _Accepted) -> None:
+        greeting = self._gate.limits.greeting if self._context else None
+        try:
+            self._transports[accepted], _ = await self._loop.connect_accepted_socket(
+                self._protocol,
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=greeting,
+                ssl_shutdown_timeout=greeting,
+            )
+        except OSError:  # of TLS: a peer that does not speak it, or is slow; others have left
+            self._gate.late += 1
+            accepted.close()
+        except BaseException:
+            accepted.close()
+            raise
+        if accepted.fileno() < 0:
+            self._transports.pop(accepted, None)
+
+    def _closed(self, accepted: _Accepted) -> None:
+        self._gate.leave(accepted.address)
+        self._transports.pop(accepted, None)
+
+    async def _watch(self) -> None:
+        """Peers that do not read are disconnected."""
+        while True:
+            await asyncio.sleep(min(1.0, self._gate.limits.unread / 4))
+            for transport in self._unread.stuck(self._transports.values(), self._loop.time()):
+                self._gate.unread += 1
+                transport.abort()
+
+
+def _refuse(taken: socket.socket, refusal: bytes) -> None:
+    """Say why, if the peer's window takes it at once."""
+    try:
+        if refusal:
+            taken.send(refusal)
+    except OSError:
+        pass  # it has left
+    finally:
+        taken.close()

@@ -1,0 +1,49 @@
+"""Counts connections, in all and by address, and says whether one more may come in."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+
+from tamis.server.sockets.limits import SocketLimits, descriptors
+
+
+class Gate:
+    """One for all listeners of a server. What is refused or disconnected is counted here."""
+
+    def __init__(self, limits: SocketLimits | None = None) -> None:
+        self.limits = limits or SocketLimits()
+        self.most = min(self.limits.connections, descriptors())
+        self.most_per_address = min(self.limits.per_address or max(1, self.most // 2), self.most)
+        self.open = 0
+        self.refused = 0
+        self.late = 0  # disconnected because they did not finish what they began
+        self.unread = 0  # disconnected because they did not read
+        self._by_address: Counter[str] = Counter()
+
+    def enter(self, address: str) -> bool:
+        if self.open >= self.most or self._by_address[address] >= self.most_per_address:
+            self.refused += 1
+            return False
+        self.open += 1
+        self._by_address[address] += 1
+        return True
+
+    def leave(self, address: str) -> None:
+        self.open -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+
+def network_of(host: str) -> str:
+    """The address that is counted: of IPv6 the network of 64 bits, which is one customer's."""
+    try:
+        found = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.ip_network((found, 64), strict=False))
