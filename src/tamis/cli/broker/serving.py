@@ -30,6 +30,10 @@ def serve(
     key: Annotated[Path | None, Parameter(show_default=False)] = None,
     smtp: Annotated[str | None, Parameter(show_default=False)] = None,
     mail_from: Annotated[str, Parameter(show_default=False)] = "",
+    connections: Annotated[int, Parameter(validator=Number(gte=1))] = 10_000,
+    connections_per_address: Annotated[
+        int | None, Parameter(show_default=False, validator=Number(gte=1))
+    ] = None,
     quiet: Annotated[bool, Parameter(negative="")] = False,
     detach: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -54,6 +58,10 @@ def serve(
         TAMIS_SMTP_PASSWORD log in there.
     mail_from
         The address that mails come from; needed with --smtp.
+    connections
+        How many connections may be open at a time, over all protocols.
+    connections_per_address
+        How many of them from one address, the loopback included; by default half of them.
     quiet
         Log warnings and errors only.
     detach
@@ -67,6 +75,7 @@ def serve(
     import logging
 
     from tamis.server.serve import Address, Settings, run
+    from tamis.server.sockets.limits import SocketLimits
 
     level = logging.WARNING if quiet else logging.INFO
     form = 'time=%(asctime)s level=%(levelname)s msg="%(message)s"'
@@ -79,6 +88,7 @@ def serve(
         certificate,
         key,
         None if smtp is None else _mail_server(smtp, mail_from),
+        SocketLimits(connections, connections_per_address or 0),
     )
     run(found)
 
