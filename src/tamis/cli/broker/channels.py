@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
 from tamis.cli.broker.place import LOCAL, Broker, need_broker
+from tamis.cli.broker.tables import AsJson, print_json
 from tamis.cli.progress import counted
 
 channel = App(name="channel", help="Create, show, list and close channels.")
@@ -81,10 +82,20 @@ def _channel_text(path: Path, number: int | None) -> str:
 
 
 @channel.command(name="list")
-def list_channels(*, broker: Broker = LOCAL) -> None:
-    """List the channels that you may use."""
+def list_channels(*, json: AsJson = False, broker: Broker = LOCAL) -> None:
+    """List the channels that you may use.
+
+    Parameters
+    ----------
+    json
+        Print JSON.
+    """
     with broker.agent() as agent:
-        for one in agent.channels():
+        found = agent.channels()
+        if json:
+            print_json(found)
+            return
+        for one in found:
             attributes = ",".join(f"{name}:{kind}" for name, kind in one["attributes"].items())
             count = one["next"] - 1
             print(f"{one['name']}\t{count} messages\t{one['subscriptions']} subscriptions\t"
@@ -92,18 +103,18 @@ def list_channels(*, broker: Broker = LOCAL) -> None:
 
 
 @channel.command(name="show")
-def show_channel(name: str, /, *, broker: Broker = LOCAL) -> None:
+def show_channel(name: str, /, *, json: AsJson = True, broker: Broker = LOCAL) -> None:
     """Print all about channel NAME as JSON.
 
     Parameters
     ----------
     name
         The name of the channel.
+    json
+        Print JSON, which it does in any case.
     """
-    import json
-
     with broker.agent() as agent:
-        print(json.dumps(agent.channel(name), indent=2, ensure_ascii=False))
+        print_json(agent.channel(name))
 
 
 @channel.command(name="follow")

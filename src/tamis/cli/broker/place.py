@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
@@ -53,6 +54,11 @@ class Broker:
         from tamis.client import Agent
 
         return Agent(self.server, token=self.token, timeout=self.timeout, ca=self.ca)
+
+
+def api(*parts: str) -> str:
+    """The path of a route; names may hold any character."""
+    return "/api/" + "/".join(quote(part, safe="") for part in parts)
 
 
 LOCAL = Broker()
