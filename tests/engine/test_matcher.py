@@ -127,3 +127,8 @@ def test_rows_of_any_length_are_sorted_and_distinct(most: int) -> None:
     out = sort_rows(offsets, out)
     assert np.array_equal(out, np.concatenate(wanted))
     assert offsets.tolist() == [0, *np.cumsum([len(row) for row in wanted]).tolist()]
+
+
+def test_a_third_element_of_a_pair_is_refused():
+    with pytest.raises(SubscriptionError, match="subscription 1 is a tuple of 3"):
+        Matcher().add_many([("a", "n > 1"), ("b", "n > 2", "bob")])

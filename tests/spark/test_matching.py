@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis import InputError, Matcher, Schema, SelectorError, SubscriptionError
-from tamis.spark import counts, deliveries, match, problems, semi
+from tamis.spark import counts, deliveries, match, plan_of, problems, semi
 
 TRADES = [("IBM", 1200.0, 1), ("Dell", 15.0, 2), (None, 2000.0, 3), ("IBM", None, 4)]
 ALERTS = [
@@ -315,3 +317,32 @@ def test_small_batches_are_put_together(monkeypatch):
     assert [n for batch in found for n in batch["n"].to_pylist()] == list(range(sum(sizes)))
     bare = [batch.select([]) for batch in batches]
     assert sum(batch.num_rows for batch in worker.gathered(iter(bare))) == sum(sizes)
+
+
+@pytest.mark.parametrize("call", [match, counts, semi, deliveries, plan_of, problems])
+def test_a_misspelt_option_is_refused(spark, call):
+    frame = spark.createDataFrame([(1,)], "n int")
+    with pytest.raises(InputError, match="unknown option semantic: did you mean semantics"):
+        call(frame, [("a", "n > 0")], semantic="default")
+
+
+def test_a_limit_of_no_matches_is_refused(spark):
+    frame = spark.createDataFrame([(1,)], "n int")
+    with pytest.raises(InputError, match="limit"):
+        match(frame, [("a", "n > 0")], limit=0)
+
+
+def test_rows_that_are_not_needed_end_a_worker_quietly(tmp_path):
+    """`show(3)` closes the connection while workers still write."""
+    code = (
+        "from tamis.spark import match, session\n"
+        "spark = session()\n"
+        "frame = spark.range(0, 1_000_000, 1, 4).withColumnRenamed('id', 'n')\n"
+        "rules = [(f'r{i}', f'n > {i}') for i in range(100)]\n"
+        "match(frame, rules, plan='matcher').show(3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert "Traceback" not in done.stderr
+    assert "only showing top 3 rows" in done.stdout

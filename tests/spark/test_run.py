@@ -17,11 +17,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import types as spark_types
 
 from tamis import Matcher
 from tamis.cli import main
 from tamis.cli.summary import _part, _progress_text, chart, job_progress
 from tamis.spark import Subscriptions
+from tamis.spark.jobs.column_types import csv_types
 from tamis.spark.jobs.failures import reason
 from tamis.spark.jobs.job import Job, Sink, Source, format_of
 from tamis.spark.jobs.opening import _no_interrupt, _without_chatter
@@ -159,6 +161,78 @@ def test_formats_are_told_by_names_and_options(files, run):
         {"company": "IBM", "price": 12.5, "subscriptions": ["1"]},
         {"company": 'D"ELL', "price": 3.0, "subscriptions": ["2"]},
     ]
+
+
+def lines_of(folder="o"):
+    text = "".join(file.read_text() for file in sorted(Path(folder).glob("*.json")))
+    return [json.loads(line) for line in text.splitlines()]
+
+
+ODD_ROWS = {
+    "m.csv": "company,price\nIBM,5\nDell,12.5\nHP,n/a\nIBM,7,8\nX,3\n",
+    "m.jsonl": '{"company":"IBM","price":5}\n{"company":"Dell","price":12.5}\n'
+    '{"company":"HP","price":"n/a"}\n{broken\n{"company":"X","price":3}\n',
+}
+
+
+@pytest.mark.parametrize("name", ODD_ROWS)
+def test_an_odd_value_is_a_bad_row_and_the_column_keeps_its_type(files, run, name):
+    Path(name).write_text(ODD_ROWS[name])
+    code, summary, err = run("--output-format", "json", messages=f"@{name}")
+    assert (code, figures(summary)) == (0, ["5", "2", "3", "0", "2"])
+    assert "2 bad rows: column _error says why" in err
+    good = [(row["company"], row["subscriptions"]) for row in lines_of() if "_error" not in row]
+    assert good == [("IBM", ["cheap", "ibm"]), ("Dell", []), ("X", ["cheap"])]
+    bad = [row["_error"] for row in lines_of() if "_error" in row]
+    assert len(bad) == 2
+    assert all(text.startswith("the row cannot be read: ") for text in bad)
+    code, _, err = run("--on-error", "raise", messages=f"@{name}", output="@p")
+    assert (code, "the row cannot be read" in err) == (2, True)
+
+
+def test_a_schema_decides_and_quoted_numbers_of_json_are_texts(files, run):
+    Path("m.csv").write_text("company,price\nIBM,1\nDell,2\nHP,n/a\n")
+    write_lines("s2.jsonl", [{"id": "odd", "selector": "price = 'n/a'"}])
+    schema = ("--messages-schema", "company STRING, price STRING", "--output-format", "json")
+    code, summary, _ = run(*schema, messages="@m.csv", subscriptions="@s2.jsonl")
+    assert (code, figures(summary)) == (0, ["3", "1", "1", "0", "0"])
+    write_lines("m2.jsonl", [{"price": "1"}, {"price": "2"}, {"price": "n/a"}])
+    code, summary, _ = run(messages="@m2.jsonl", subscriptions="@s2.jsonl", output="@p")
+    assert (code, figures(summary)) == (0, ["3", "1", "1", "0", "0"])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1", "2", "x"], spark_types.LongType()),
+        (["1", "2.5", "x"], spark_types.DoubleType()),
+        (["true", "FALSE", "x"], spark_types.BooleanType()),
+        (["2026-01-01", "2026-01-01T10:00:00", "x"], spark_types.TimestampType()),
+        (["1", "x", None], None),
+        ([None], None),
+        (["2026", "12:30", "x"], None),
+    ],
+)
+def test_most_values_decide_on_the_type_of_a_csv_column(spark, values, kind):
+    frame = spark.createDataFrame([(value,) for value in values], "`a.b` string")
+    assert csv_types(frame, ["a.b"]) == ({} if kind is None else {"a.b": kind})
+
+
+def test_numbers_of_a_csv_with_rules_are_ordered_as_numbers(files, run):
+    Path("s.csv").write_text("id,priority,selector\n7,9,price > 0\n8,100,price > 0\n")
+    options = ("--first", "--order-by", "priority DESC", "--output-format", "json")
+    assert run(*options, subscriptions="@s.csv")[0] == 0
+    assert {row.get("subscriptions") for row in lines_of()} == {"8", None}
+
+
+def test_a_match_that_the_limit_cuts_off_is_a_match_of_its_rule(files, run):
+    write_lines("s2.jsonl", [{"id": id, "selector": "price > 0"} for id in ("a", "b")])
+    options = ("--limit", "1", "--report", "@r/report.html")
+    code, summary, _ = run(*options, subscriptions="@s2.jsonl")
+    assert (code, summary["matches"]) == (0, "3")
+    told = json.loads(Path("r/report.rules.json").read_text())
+    assert told["never_matched"] == 0
+    assert [rule["matches"] for rule in told["rules"]] == [3, 3]
 
 
 def test_tables_of_the_catalog(files, run, spark):

@@ -29,6 +29,7 @@ from tamis.cli.job_options import (
     told,
 )
 from tamis.cli.options import STANDARD, Language, Semantics
+from tamis.cli.progress import counted
 from tamis.errors import InputError, TamisError
 
 if TYPE_CHECKING:
@@ -112,11 +113,12 @@ def _do(job: Job, cluster: Cluster, output: Output, given: Sequence[tuple[str, s
         refused = running.problems()
         _tell_problems(refused, output.problems)
         say("matching")
-        stopped, counted = _stopped(running, tell), None
+        stopped, rules = _stopped(running, tell), None
         if output.report is not None:
             _write(output.report, _page(running, given, refused).encode("utf-8", "replace"))
-            counted = _write_counts(running, output.report)
-    places = [("output", output.output), ("report", output.report), ("rules", counted)]
+            rules = _write_counts(running, output.report)
+    _tell_bad_rows(running)
+    places = [("output", output.output), ("report", output.report), ("rules", rules)]
     print_summary(running, refused, places)
     if stopped:
         raise KeyboardInterrupt
@@ -171,6 +173,15 @@ def _tell_problems(refused: list[dict[str, Any]], path: str | None) -> None:
     if path is not None:
         lines = "".join(json.dumps(bad, ensure_ascii=False) + "\n" for bad in refused)
         _write(path, lines.encode("utf-8", "replace"))
+
+
+def _tell_bad_rows(running: Running) -> None:
+    if count := running.totals.bad:
+        print(
+            f"{counted(count, 'bad row')}: column _error says why; --on-error raise stops at the "
+            "first, --messages-schema chooses the types",
+            file=sys.stderr,
+        )
 
 
 def _write(path: str, data: bytes) -> None:

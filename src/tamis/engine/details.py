@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NOW = "now()"  # what `valid_at` says for the clock
+NO_LIMIT = 2**31 - 1
 _NO_RANKS = np.empty(0, np.int32)
 _NO_TIMES = np.empty(0, np.int64)
 
@@ -259,7 +260,7 @@ def _limit(limit: int | None, first: bool) -> int:
     if first and limit not in (None, 1):
         raise InputError("first and limit contradict each other: give one of them")
     if limit is None:
-        return 1 if first else 2**31 - 1
+        return 1 if first else NO_LIMIT
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit < 2**31:
         raise InputError(f"limit is a number of matches from 1 on, not {limit!r}")
     return limit

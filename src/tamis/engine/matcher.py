@@ -176,7 +176,7 @@ class Matcher:
         # Before the lock: an iterable may change the matcher. Two lists, as a pair for each would
         # lie between the texts, which stay, and leave holes of 64 bytes there.
         given, texts = list[Id](), list[str]()
-        for id, text, _ in subscription_rows(subscriptions):
+        for id, text, _ in subscription_rows(subscriptions, subscribers=False):
             given.append(id)
             texts.append(text)
         with uncollected:

@@ -83,8 +83,11 @@ def is_pandas(data: Any) -> bool:
     return type(data).__module__.startswith("pandas.") and hasattr(data, "columns")
 
 
-def subscription_rows(data: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """(id, selector, subscriber or None) of each subscription in `data`."""
+def subscription_rows(data: Any, *, subscribers: bool = True) -> Iterator[tuple[Any, Any, Any]]:
+    """(id, selector, subscriber or None) of each subscription in `data`.
+
+    Without `subscribers` a third element is refused: it would be dropped silently.
+    """
     table = arrow_of(data, lambda: (*_COLUMNS, "subscriber"))
     if table is not None:
         yield from _columns(table)
@@ -95,19 +98,20 @@ def subscription_rows(data: Any) -> Iterator[tuple[Any, Any, Any]]:
         if type(given) is tuple and len(given) == 2:
             yield given[0], given[1], None
         else:
-            yield _triple(number, given)
+            yield _triple(number, given, subscribers)
 
 
-def _triple(number: int, given: Any) -> tuple[Any, Any, Any]:
+def _triple(number: int, given: Any, subscribers: bool) -> tuple[Any, Any, Any]:
     if isinstance(given, Mapping) or hasattr(given, "asDict"):
         row = as_mapping(given)
         if missing := [name for name in _COLUMNS if name not in row]:
             what = f"subscription {number} has no {' and no '.join(missing)}"
             raise SubscriptionError(f"{what}: {_SHAPES}")
         return row["id"], row["selector"], row.get("subscriber")
-    if isinstance(given, tuple | list) and 2 <= len(given) <= 3:
+    if isinstance(given, tuple | list) and 2 <= len(given) <= 2 + subscribers:
         return given[0], given[1], given[2] if len(given) == 3 else None
-    raise SubscriptionError(f"subscription {number} is a {_kind(given)}: {_SHAPES}")
+    size = f" of {len(given)}" if isinstance(given, tuple | list) else ""
+    raise SubscriptionError(f"subscription {number} is a {_kind(given)}{size}: {_SHAPES}")
 
 
 def _columns(table: Any) -> Iterator[tuple[Any, Any, Any]]:

@@ -37,7 +37,12 @@ _KEPT = 4  # details that a worker holds on to
 
 def wanted(options: Options) -> bool:
     """Whether a match carries more than its id."""
-    return any(options.get(name) not in (None, False, (), []) for name in _NAMES)
+    return any(_is_set(options.get(name)) for name in _NAMES)
+
+
+def _is_set(value: object) -> bool:
+    """A limit of 0 is set, though it equals False: it is refused later."""
+    return value is not None and value is not False and value not in ((), [], "")
 
 
 def columns(options: Options) -> list[str]:

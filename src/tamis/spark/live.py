@@ -155,16 +155,16 @@ class LiveQuestion(Question):
             columns.insert(0, answer.error.alias(ERROR))
             answer = answer.result
         asked = self.messages.select("*", self._asked_of(wanted, subscribers).alias(_INNER))
-        return asked.select("*", answer.alias(column), *columns).drop(_INNER)
+        return asked.select("*", answer.alias(column), *columns).drop(_INNER, self.malformed)
 
     def _asked_of(self, wanted: Wanted, subscribers: bool) -> Column:
         names = self.matcher.schema or dict.fromkeys(_names(self.messages.schema))
         found = {name: argument(self.messages, name, self.matcher.schema) for name in names}
         columns = {name: column for name, column in found.items() if column is not None}
-        columns |= self._times()
+        columns |= self._times() | self._malformed()
         work = LiveWork(self._following(), tuple(columns), wanted, self.report)
         work.lookups, work.tally = self.subscriptions.lookups, self.tally
-        work.details = self._shipped_details()
+        work.details, work.malformed = self._shipped_details(), self.malformed
         work.versioned, work.subscribers = self.name is not None, subscribers
         given = list(columns.values()) or [F.lit(0)]
         result: Column = matching._function(work, self._answer(wanted, subscribers), len(given))(

@@ -15,9 +15,11 @@ from pyspark.sql import types as spark
 from pyspark.sql.pandas.functions import arrow_udf
 
 from tamis.engine import Details, Matcher
+from tamis.engine.details import NO_LIMIT
 from tamis.engine.snapshot.store import load
 from tamis.errors import InputError
 from tamis.language import Dialect, Limits
+from tamis.language.types import nearest
 from tamis.logic import Lookups, Semantics
 from tamis.messages.tabular import SupportsArrow
 from tamis.schema import Schema
@@ -135,6 +137,7 @@ def problems(
     messages: DataFrame, subscriptions: DataFrame | Subscriptions | Rows, **options: Unpack[Options]
 ) -> DataFrame:
     """The bad rows of a table of subscriptions: `id`, `selector`, and the `reason`."""
+    refuse_unknown(options)
     if isinstance(subscriptions, Subscriptions):
         return messages.sparkSession.createDataFrame(subscriptions.problems())
     table = Table.read(subscriptions)
@@ -164,10 +167,12 @@ class Question:
     wanted_plan: PlanName = "auto"
     chosen: Plan | None = None  # once it is known
     details: Details | None = None  # what a match carries, where that is more than an id
+    malformed: str = ""  # the column with the text of each row that could not be read
 
     @classmethod
     def of(cls, messages: DataFrame, subscriptions: Source, options: Options) -> Question:
-        """Raises InputError for options that contradict each other."""
+        """Raises InputError for options that are unknown or contradict each other."""
+        refuse_unknown(options)
         wanted = options.get("plan", "auto")
         if wanted not in get_args(PlanName):
             raise InputError(f"plan is one of {', '.join(get_args(PlanName))}, not {wanted!r}")
@@ -233,7 +238,7 @@ class Question:
 
     def _only_gated(self, call: str) -> None:
         made = self.details
-        if made is not None and (made.carry or made.rank is not None or made.limit < 2**31 - 1):
+        if made is not None and (made.carry or made.rank is not None or made.limit < NO_LIMIT):
             raise InputError(
                 f"{call} makes no ids: carry, order_by, first and limit are for match and "
                 "deliveries"
@@ -337,13 +342,14 @@ class Question:
         else:
             messages = sharding.exchanged(messages, list(columns.values()))
             shipment, columns[KEY] = sharding.shards, F.col(KEY)
-        columns |= self._times()
+        columns |= self._times() | self._malformed()
         work = Work(shipment, tuple(columns), wanted, self.report, self.matcher.lookups)
         work.tally, work.details = self.tally, self._shipped_details()
+        work.malformed = self.malformed
         # Without any column the worker would not even know how many rows there are.
         given = list(columns.values()) or [F.lit(0)]
         result: Column = _function(work, self._type(wanted), len(given))(*given)
-        return Answer(messages, result, (KEY,))
+        return Answer(messages, result, (KEY, self.malformed) if self.malformed else (KEY,))
 
     def _type(self, wanted: Wanted) -> spark.DataType:
         plain: spark.DataType = spark.LongType()
@@ -364,6 +370,9 @@ class Question:
         if self.details is None:
             return {}
         return carrying.time_column(self.messages, self.details, self.matcher.schema)
+
+    def _malformed(self) -> dict[str, Column]:
+        return {self.malformed: F.col(self.malformed)} if self.malformed else {}
 
     def _shipped_details(self) -> Shipment | None:
         if self.details is None:
@@ -398,6 +407,15 @@ def _matcher(messages: DataFrame, options: Options) -> Matcher:
         limits=options.get("limits", Limits()),
         lookups=options.get("lookups"),
     )
+
+
+def refuse_unknown(options: Options) -> None:
+    """A misspelt option would silently change the answer."""
+    known = Options.__annotations__
+    for name in options:
+        if name not in known:
+            hint = nearest(name, known) or f"the options are {', '.join(known)}"
+            raise InputError(f"unknown option {name}: {hint}")
 
 
 def _refuse(options: Options, *names: str) -> None:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
 
 from tamis.engine.snapshot.file import MAGIC
 from tamis.errors import InputError
 from tamis.spark.broker import use_broker
+from tamis.spark.jobs.column_types import (
+    MALFORMED,
+    SAMPLE,
+    csv_types,
+    json_types,
+    retyped,
+    texts,
+    with_numbers,
+)
 from tamis.spark.matching import Options
 from tamis.table import Subscriptions
 
@@ -37,6 +47,7 @@ FILES = frozenset(_FORMATS.values()) | {"avro", "text", "xml"}
 _PACKED = {".gz", ".bz2", ".zst", ".xz"}
 # What everybody means by CSV: a header, and a quote inside quotes is written twice.
 _CSV = {"header": "true", "escape": '"'}
+NO_OPTIONS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +61,33 @@ class Source:
     select: tuple[str, ...] = ()
 
     def messages(self, spark: SparkSession, *, stream: bool) -> DataFrame:
-        defaults = {"inferSchema": str(self.schema is None).lower()} if self.kind == "csv" else {}
-        found = self._load(spark, stream, defaults)
-        return found.selectExpr(*self.select) if self.select else found
+        """The rows; malformed ones of CSV and JSON with their text in column MALFORMED."""
+        schema = self._schema(spark) if self._keeps_malformed else self.schema
+        loaded = self._load(spark, stream, schema=schema)
+        if not self.select:
+            return loaded
+        kept = [MALFORMED] if MALFORMED in loaded.columns else []
+        return loaded.selectExpr(*self.select, *kept)
+
+    @property
+    def _keeps_malformed(self) -> bool:
+        """Unless the options say what becomes of malformed rows."""
+        own = {name.lower(): value.lower() for name, value in self.options.items()}
+        usual = own.get("mode", "permissive") == "permissive"
+        return self.kind in ("csv", "json") and usual and "columnnameofcorruptrecord" not in own
+
+    def _schema(self, spark: SparkSession) -> StructType:
+        """The given schema, or the types that most rows have."""
+        if self.schema is not None:
+            return retyped(spark.createDataFrame([], self.schema).schema, {})
+        inferred = self._load(spark, False, {"inferSchema": "true"}).schema
+        names = texts(inferred)
+        if self.kind == "csv":
+            return retyped(inferred, csv_types(self._load(spark, False), names))
+        if str(self.options.get("multiLine", "false")).lower() == "true":
+            return retyped(inferred, {})
+        lines = replace(self, format="text")._load(spark, False).limit(SAMPLE).collect()
+        return retyped(inferred, json_types((line[0] for line in lines), names))
 
     def subscriptions(self, spark: SparkSession) -> DataFrame | Subscriptions | str:
         """A frame with id and selector, a versioned table, or the path of a snapshot."""
@@ -60,8 +95,12 @@ class Source:
             return self._place()
         if self.kind == VERSIONS:
             return Subscriptions.open(self._place())
+        if self.kind != "csv":
+            return self._load(spark, False)
         # Ids are text in CSV, and a selector in quotes may go over several lines.
-        return self._load(spark, False, {"multiLine": "true"} if self.kind == "csv" else {})
+        whole = {"multiLine": "true"}
+        inferred = self._load(spark, False, {**whole, "inferSchema": "true"}).schema
+        return self._load(spark, False, whole, schema=with_numbers(inferred))
 
     @property
     def kind(self) -> str:
@@ -73,7 +112,14 @@ class Source:
             return VERSIONS
         return format_of(self.path)
 
-    def _load(self, spark: SparkSession, stream: bool, defaults: Mapping[str, str]) -> DataFrame:
+    def _load(
+        self,
+        spark: SparkSession,
+        stream: bool,
+        defaults: Mapping[str, str] = NO_OPTIONS,
+        *,
+        schema: Any = None,
+    ) -> DataFrame:
         if self.kind == BROKER:
             use_broker(spark)
         reader: Any = spark.readStream if stream else spark.read
@@ -81,9 +127,8 @@ class Source:
         if self.kind == TABLE:
             return reader.options(**options).table(self._place())  # type: ignore[no-any-return]
         reader = reader.format(self.kind).options(**options)
-        schema: Any = self.schema
         if schema is None and stream and self.kind in FILES:
-            # A stream of files wants to be told its schema; what is there already has it.
+            # Spark needs the schema of a stream of files; the files that exist have it.
             schema = self._load(spark, False, defaults).schema
         if schema is not None:
             reader = reader.schema(schema)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
+from tamis.engine.compile.access import MIN_POINTS
 from tamis.spark.jobs.charts import area, bars, short
 
 _LONGEST = 400  # letters of a selector or a reason that are shown
@@ -181,8 +182,10 @@ def _costly(facts: Facts) -> str:
         return ""
     some = _some(facts.costly, facts.costly_in_all)
     told = (
-        f'<p class="soft">{facts.costly_in_all:,} subscriptions{some}. No value or range that '
-        "they ask for tells which messages are worth asking: each takes time for each message.</p>"
+        f'<p class="soft">{facts.costly_in_all:,} subscriptions{some} are evaluated for every '
+        "message, because none of their predicates is used as an index. An equality is, if the "
+        f"subscriptions name at least {MIN_POINTS} different values of its attribute; a range or a "
+        "text is, if few messages are expected to satisfy it.</p>"
     )
     rows = ((id, f"{count:,}", selector) for id, selector, count in facts.costly)
     return section(

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from tamis.spark.jobs.column_types import MALFORMED
 from tamis.spark.jobs.failures import told_simply
 from tamis.spark.jobs.interrupts import Apart
 from tamis.spark.jobs.job import COLUMNS, Job
@@ -109,7 +110,8 @@ class Running:
         start = time.perf_counter()
         subscriptions = job.subscriptions.subscriptions(spark)
         question = Question.of(messages, subscriptions, job.options)
-        made = cls(job, spark, replace(question, tally=tally), tally)
+        malformed = MALFORMED if MALFORMED in messages.columns else ""
+        made = cls(job, spark, replace(question, tally=tally, malformed=malformed), tally)
         made.compiled = time.perf_counter() - start
         return made
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tamis.engine import Details, Matcher, Matches
+from tamis.engine.details import NO_LIMIT
 from tamis.engine.encode.batch import from_table
 from tamis.engine.layout import I8
 from tamis.errors import MessageError
@@ -32,6 +33,7 @@ _FIRST_ROWS = 1 << 10  # rows that are matched before anything is known about th
 _MOST_ROWS = 1 << 18
 _GATHERED_ROWS, _GATHERED_BYTES = 1 << 17, 1 << 26
 _IDS = 1 << 22  # ids that an array of results should hold
+_SHOWN = 200  # characters of a row that cannot be read
 _MOST_IDS = 2**31 - 1  # ids that it can hold
 
 
@@ -49,6 +51,7 @@ class Work:
     lookups: Lookups = field(default_factory=dict)
     tally: Tally | None = None
     details: Shipment | None = None
+    malformed: str = ""  # the column with the text of each row that could not be read
 
     def __call__(self, batches: Iterator[Columns]) -> Iterator[pa.Array]:
         """For each row of the batches its result, in order; not always in as many batches."""
@@ -74,18 +77,28 @@ class Work:
 
     def _result(self, matcher: Sieve, batch: pa.RecordBatch) -> tuple[pa.Array | None, int]:
         """The rows' results and how many ids they hold; None where these are too many."""
-        bad: dict[int, str] = {}
+        bad = self._malformed(batch)
+        self._refuse(bad)
         try:
             return self._good(matcher, batch, bad)
         except MessageError:
-            bad = misfits(matcher, batch)
-            if not bad:
+            misfit = misfits(matcher, batch)
+            if not misfit.keys() - bad.keys():
                 raise
-        if not self.report:
-            row = min(bad)
+        self._refuse(misfit)
+        return self._good(matcher, batch, misfit | bad)
+
+    def _refuse(self, bad: dict[int, str]) -> None:
+        if bad and not self.report:
             hint = "on_error='report' puts such rows aside"
-            raise MessageError(f"a message does not fit: {bad[row]}\n  {hint}") from None
-        return self._good(matcher, batch, bad)
+            raise MessageError(f"a message does not fit: {bad[min(bad)]}\n  {hint}") from None
+
+    def _malformed(self, batch: pa.RecordBatch) -> dict[int, str]:
+        if not self.malformed:
+            return {}
+        text = batch.column(self.malformed)
+        rows = text.is_valid().to_numpy(zero_copy_only=False).nonzero()[0].tolist()
+        return {row: f"the row cannot be read: {text[row].as_py()[:_SHOWN]}" for row in rows}
 
     def _good(
         self, matcher: Sieve, batch: pa.RecordBatch, bad: dict[int, str]
@@ -102,16 +115,30 @@ class Work:
             if self.tally is not None:
                 self.tally.add(counts[good], len(bad), None)
             return self._reported(pa.array(counts, mask=~good), bad), rows
-        matches = matcher.match_batch(batch)
+        satisfied = matches = matcher.match_batch(batch)
         ids = int(matches.offsets[-1])
         if details is not None:
             matches = _picked(matcher, batch, matches, details)
+            satisfied = self._satisfied(matcher, batch, satisfied, matches, details)
         if int(matches.offsets[-1]) > _MOST_IDS:
             return None, ids
         if self.tally is not None:
-            self.tally.add(matches.counts, len(bad), matches)
+            self.tally.add(matches.counts, len(bad), satisfied)
         shaped = firsts if self.wanted == "first" else lists
         return self._reported(shaped(self._named(matcher, matches, details), good), bad), ids
+
+    def _satisfied(
+        self,
+        matcher: Sieve,
+        batch: pa.RecordBatch,
+        matches: Matches,
+        picked: Matches,
+        details: Details,
+    ) -> Matches:
+        """What counts for each rule: a match that the limit cuts off is still a match."""
+        if self.tally is None or not self.tally.named or details.limit == NO_LIMIT:
+            return picked
+        return _picked(matcher, batch, matches, details, limited=False)
 
     def _named(self, matcher: Any, matches: Matches, details: Details | None) -> Matches:
         """The matches with what is handed back in place of ids."""
@@ -169,11 +196,19 @@ def firsts(matches: Matches, good: Mask) -> pa.Array:
     return matches.names.take(pa.array(slots, mask=~found))
 
 
-def _picked(matcher: Sieve, batch: pa.RecordBatch, matches: Matches, details: Details) -> Matches:
+def _picked(
+    matcher: Sieve,
+    batch: pa.RecordBatch,
+    matches: Matches,
+    details: Details,
+    *,
+    limited: bool = True,
+) -> Matches:
     names, semantics = () if details.valid_at is None else (details.valid_at,), matcher.semantics
     # What else a message must define under total semantics has been checked.
     rows = from_table(batch, names, "sql" if semantics == "total" else semantics, matcher.schema)
     aligned = details.aligned(matches.names)
+    aligned = aligned if limited else replace(aligned, limit=NO_LIMIT)
     kept = aligned.pick(matches.offsets, matches.slots, details.times(rows))
     return Matches(*kept, matches.names)
 
