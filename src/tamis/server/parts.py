@@ -72,8 +72,9 @@ class Parts:
         recognition = Recognition(door)
         proofs = Pool("proofs", PROOF_THREADS, 1, WAITING)
         questions = Pool("questions", QUESTION_THREADS, 1, WAITING)
-        hub.last += [recognition.close, proofs.close, questions.close]
-        return cls(hub, door, recognition, proofs, questions, channels, Publishing(hub),
+        publishing = Publishing(hub)
+        hub.last += [recognition.close, proofs.close, questions.close, publishing.checking.close]
+        return cls(hub, door, recognition, proofs, questions, channels, publishing,
                    subscribing, Frames(), deliveries, Spaces(channels, subscribing),
                    History(hub), visits, Retention(hub, channels), Pauses(),
                    gate or Gate())  # fmt: skip

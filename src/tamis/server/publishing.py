@@ -16,9 +16,13 @@ from tamis.pubsub.subject import CONTROL, Subject
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Answer, Hub, settle
+from tamis.server.turns import Pool
 
 MAX_BODY = 1 << 20  # bytes of one message
 MAX_BATCH = 50_000  # messages of one request
+LARGE = 1 << 16  # bytes of a request whose messages are checked in a thread
+CHECK_THREADS = 2  # that check the messages of large requests; one for each principal
+WAITING = 100  # large requests of one principal that wait for a thread
 _SUBJECTS = 100_000  # subjects whose check is remembered
 
 
@@ -56,6 +60,7 @@ class Publishing:
     """Rights, schema and rates of everything that is published, whatever protocol brings it."""
 
     hub: Hub
+    checking: Pool = field(default_factory=lambda: Pool("checks", CHECK_THREADS, 1, WAITING))
     _allowed: set[tuple[str, int, str]] = field(default_factory=set)
     _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
@@ -107,17 +112,37 @@ class Publishing:
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message], answer: Answer
     ) -> None:
         """Answers with sequences once everything is in the log; 0 for what was there already."""
-        drafts = self.drafts(caller, channel, messages)
+        self._admit(caller, channel, publisher, self.drafts(caller, channel, messages), answer)
+
+    async def admit_large(
+        self, caller: Caller, channel: Open, publisher: str, messages: list[Message], answer: Answer
+    ) -> None:
+        """The same; others go on while a thread checks the messages."""
+        drafts = await self.large_drafts(caller, channel, messages)
+        self._admit(caller, channel, publisher, drafts, answer)
+
+    async def large_drafts(
+        self, caller: Caller, channel: Open, messages: list[Message]
+    ) -> list[Draft]:
+        return await self.checking.run(caller.name, self.drafts, caller, channel, messages)
+
+    def _admit(
+        self, caller: Caller, channel: Open, publisher: str, drafts: list[Draft], answer: Answer
+    ) -> None:
         self._take(caller, len(drafts))
         self.hub.publish(channel.entry.number, f"{caller.qualified}/{publisher}", drafts, answer)
 
-    def publish(
-        self, caller: Caller, channel: Open, publisher: str, messages: list[Message]
-    ) -> asyncio.Future[list[int]]:
-        """The same, to be awaited."""
+    async def publish(
+        self, caller: Caller, channel: Open, publisher: str, messages: list[Message], size: int
+    ) -> list[int]:
+        """The sequences of the messages, which had so many bytes."""
         future: asyncio.Future[list[int]] = self.hub.loop.create_future()
-        self.admit(caller, channel, publisher, messages, partial(settle, future))
-        return future
+        answer = partial(settle, future)
+        if size < LARGE:
+            self.admit(caller, channel, publisher, messages, answer)
+        else:
+            await self.admit_large(caller, channel, publisher, messages, answer)
+        return await future
 
     def _take(self, caller: Caller, count: int) -> None:
         """A token bucket: a second's worth may come at once."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
+from tamis.log import SqliteLog
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.subject import Subject, SubjectFilter
@@ -14,20 +16,20 @@ from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.visits import Visit
 
+_MANY = 1_000  # subjects that are looked up one by one
 _AT_ONCE = 16_384  # records that are read at a time
+_TOGETHER = 256  # of them that are handed over at a time
+_TOGETHER_BYTES = 1 << 18  # and their bytes
 
 
 async def replayed(
     parts: Parts, visit: Visit, channel: Open, wish: Wish, first: int, end: int
 ) -> AsyncIterator[list[Record]]:
-    """From sequence `first` until before `end`. The index of subjects tells which blocks need not
-    be read. Rights are looked at for every piece: a replay may take long."""
+    """From sequence `first` until before `end`, a bounded piece at a time. The index of subjects
+    tells which blocks need not be read. Rights are looked at before every read: a replay may take
+    long."""
     hub, number = parts.hub, channel.entry.number
-    wanted = None
-    if wish.subjects != ">":
-        filter = SubjectFilter.parse(wish.subjects)
-        known = await hub.in_reader(hub.log.subjects, number)
-        wanted = {text for text in known if filter.matches(Subject.parse(text))}
+    wanted = await hub.in_reader(_wanted, hub.log, number, wish.subjects)
     caller, judge = visit.caller, _judge(visit.caller, channel, wish)
     while first < end:
         if visit.caller != caller:
@@ -39,13 +41,42 @@ async def replayed(
         if not last:
             return
         first = last + 1
-        yield hits
+        for piece in _pieces(hits):
+            yield piece
+            await asyncio.sleep(0)  # a peer that reads fast must not keep others from their turn
+
+
+def _wanted(log: SqliteLog, channel: int, subjects: str) -> set[str] | None:
+    """The subjects that the filter lets pass; None if there are so many that looking each of them
+    up costs more than reading all."""
+    if subjects == ">":
+        return None
+    filter, found = SubjectFilter.parse(subjects), set[str]()
+    for text in log.subjects(channel):
+        if filter.matches(Subject.parse(text)):
+            found.add(text)
+            if len(found) > _MANY:
+                return None
+    return found
 
 
 def _judge(caller: Caller, channel: Open, wish: Wish) -> Judge:
     judge = Judge(channel.live.language)
     judge.add(0, wish.subjects, wish.selector, caller.selector)
     return judge
+
+
+def _pieces(records: list[Record]) -> Iterator[list[Record]]:
+    """Few enough, and small enough, to be sent in one go."""
+    piece, size = list[Record](), 0
+    for record in records:
+        piece.append(record)
+        size += len(record.body)
+        if len(piece) == _TOGETHER or size > _TOGETHER_BYTES:
+            yield piece
+            piece, size = [], 0
+    if piece:
+        yield piece
 
 
 def _hits(read: Callable[[], list[Record]], judge: Judge, end: int) -> tuple[int, list[Record]]:

@@ -95,10 +95,13 @@ class LiveChannel:
         del self.subscriptions[subscription.name]
         self.owned.remove(subscription)
 
+    def held(self, numbers: Iterable[Id]) -> list[Subscription]:
+        """Those with these numbers that are still here: other threads may have matched them."""
+        return [one for n in numbers if (one := self._by_number[int(n)]) is not None]
+
     def numbered(self, numbers: Iterable[Id], principal: str) -> list[Subscription]:
         """Up to 50 durable subscriptions of the principal among those with these numbers."""
-        found = (self._by_number[int(n)] for n in numbers)
-        own = (s for s in found if s is not None and s.durable and s.principal == principal)
+        own = (s for s in self.held(numbers) if s.durable and s.principal == principal)
         return list(islice(own, Owned.KEPT))
 
     def committed(self, records: Iterable[Record]) -> None:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 Said = dict[str, Any]
 U16 = 0xFFFF
-_TOGETHER = 256  # packets of a replay that are handed over at a time
-_UNREAD = 8  # such pieces that wait to be written
+_UNREAD = 8  # pieces of a replay that wait to be written
 
 
 async def subscribe(connection: PacketConnection, message: Subscription | Resubscription) -> None:
@@ -128,8 +127,7 @@ async def get_cache(connection: PacketConnection, message: GetCache) -> None:
     end = await hub.in_reader(hub.log.find, number, microseconds(message.until))
     end = min(end, found.live.matched + 1)
     async for records in replayed(connection.parts, visit, found, wish, first, end):
-        for start in range(0, len(records), _TOGETHER):
-            packets = [connection.delivery(message.channel, message.subscription, record)
-                       for record in records[start : start + _TOGETHER]]  # fmt: skip
-            connection.out.put(b"".join(packets))
-            await connection.out.below(_UNREAD)
+        packets = [connection.delivery(message.channel, message.subscription, record)
+                   for record in records]  # fmt: skip
+        connection.out.put(b"".join(packets))
+        await connection.out.below(_UNREAD)

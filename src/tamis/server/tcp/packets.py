@@ -27,6 +27,7 @@ from tamis.pubsub.wire.messages import (
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
+from tamis.server.publishing import LARGE
 from tamis.server.publishing import Message as Published
 from tamis.server.tcp import packet_commands, packet_subscriptions
 from tamis.server.tcp.listening import Inbox, Listener, Outbox, address_of
@@ -194,12 +195,16 @@ class PacketConnection:
 
     async def _publish(self, message: Notification, slot: Slot) -> None:
         number = message.sequence if message.publisher else 0
-        body = msgspec.Raw(body_of(message.attributes))
-        published = Published(body, message.subject, number)
+        body = body_of(message.attributes)
+        published = Published(msgspec.Raw(body), message.subject, number)
         publisher = f"{message.publisher}/{message.session}" if message.publisher else ""
         channel = self.channel(message.channel)
         answer = partial(self._published, slot)
-        self.parts.publishing.admit(self.who, channel, publisher, [published], answer)
+        publishing, caller = self.parts.publishing, self.who
+        if len(body) < LARGE:
+            publishing.admit(caller, channel, publisher, [published], answer)
+        else:
+            await publishing.admit_large(caller, channel, publisher, [published], answer)
         while len(self.answers) > _UNANSWERED:
             self._settled.clear()
             await self._settled.wait()

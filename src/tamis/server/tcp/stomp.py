@@ -26,7 +26,7 @@ from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.stomp import Decoder, Frame, encode
 from tamis.server.access import Caller
 from tamis.server.parts import Parts
-from tamis.server.publishing import Message
+from tamis.server.publishing import LARGE, Message
 from tamis.server.subscribing import Wish, check_label
 from tamis.server.tcp.listening import Inbox, Listener, Outbox, address_of
 from tamis.server.visits import Visit
@@ -219,7 +219,7 @@ class StompConnection:
             elif self.caller is None:
                 raise AccessError("CONNECT first", known=False)
             elif frame.command == "SEND":
-                self._publish(self.caller, frame, receipt)
+                await self._publish(self.caller, frame, receipt)
                 return
             elif frame.command == "SUBSCRIBE":
                 await self._subscribe(self.caller, frame)
@@ -265,7 +265,7 @@ class StompConnection:
             return await recognition.by_token(secret, address)
         return await recognition.caller(None, address)
 
-    def _publish(self, caller: Caller, frame: Frame, receipt: str) -> None:
+    async def _publish(self, caller: Caller, frame: Frame, receipt: str) -> None:
         name, subject = _destination(frame)
         channel = self.parts.channels.get(caller, name)
         headers = frame.headers
@@ -277,7 +277,11 @@ class StompConnection:
         )  # fmt: skip
         publisher = headers.get("tamis-publisher", "")
         answer = partial(self._published, receipt)
-        self.parts.publishing.admit(caller, channel, publisher, [message], answer)
+        publishing = self.parts.publishing
+        if len(frame.body) < LARGE:
+            publishing.admit(caller, channel, publisher, [message], answer)
+        else:
+            await publishing.admit_large(caller, channel, publisher, [message], answer)
 
     def _published(self, receipt: str, found: list[int] | TamisError) -> None:
         if isinstance(found, TamisError):

@@ -15,7 +15,7 @@ from tamis.pubsub.broker.stored import Key
 from tamis.server.access import Caller
 from tamis.server.frames import encode
 from tamis.server.parts import Parts
-from tamis.server.publishing import Message
+from tamis.server.publishing import LARGE, Message
 from tamis.server.spaces import leave
 from tamis.server.subscribing import Wish
 from tamis.server.web.arrow_frames import Pair, arrow_frame
@@ -214,7 +214,7 @@ class Connection:
                 self.parts.hub.acknowledge(self.session, self._key(found), found.sequence)
                 return
             request = found.request
-            if isinstance(found, Publish):
+            if isinstance(found, Publish) and len(data) < LARGE:
                 self._publish(found)
             else:
                 self._working = True
@@ -223,10 +223,12 @@ class Connection:
         except TamisError as error:
             self._fail(request, error)
 
-    async def _work(self, found: Subscribe | Unsubscribe) -> None:
+    async def _work(self, found: Subscribe | Unsubscribe | Publish) -> None:
         try:
             if isinstance(found, Subscribe):
                 await self._subscribe(found)
+            elif isinstance(found, Publish):
+                await self._publish_large(found)
             else:
                 await self._unsubscribe(found)
         except TamisError as error:
@@ -253,6 +255,19 @@ class Connection:
         self._waiting += 1
         if self._waiting > MAX_WAITING:  # the peer must wait as well
             self.raw.hold()
+
+    async def _publish_large(self, found: Publish) -> None:
+        parts = self.parts
+        channel = parts.channels.get(self.caller, found.channel)
+        self._waiting += 1
+        try:
+            await parts.publishing.admit_large(
+                self.caller, channel, found.publisher, found.messages,
+                partial(self._published, found.request),
+            )  # fmt: skip
+        except BaseException:
+            self._waiting -= 1
+            raise
 
     def _published(self, request: int, found: list[int] | TamisError) -> None:
         self._waiting -= 1

@@ -9,7 +9,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tamis.errors import TamisError
+from tamis.errors import InputError, TamisError
 from tamis.language import canonical, parse
 from tamis.language import check as types_of
 from tamis.logic import Explanation, explain
@@ -21,9 +21,12 @@ from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
+from tamis.server.publishing import Message
 from tamis.server.subscribing import Wish
 from tamis.server.web.answers import form, json
 
+_REACHED = 1_000_000  # names of subscriptions in the answer to a dry run
+_PIECE = 1_000  # messages of a dry run that are matched at a time
 _RECENT = 2_000  # messages that a check looks at
 _PIECES = 20  # of a histogram of them
 _NEAR = 1_000  # subscriptions that are looked at for near misses
@@ -38,19 +41,25 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
     subscription: str = ""
 
 
-def would_match(caller: Caller, channel: Open, drafts: list[Draft]) -> list[list[str]]:
+async def dry_run(parts: Parts, caller: Caller, channel: Open, messages: list[Message]) -> Response:
     """The names of the subscriptions that each message would reach: those that the caller sees."""
-    read = channel.live.language.read
-    found = channel.live.judge.match([(d.subject, read(d.body)) for d in drafts])
-    by_number = {s.number: s for s in channel.live.subscriptions.values()}
-    return [
-        [
-            by_number[n].label
-            for n in numbers
-            if caller.rights is None or by_number[n].principal == caller.name
-        ]
-        for numbers in found
-    ]
+    drafts = await parts.publishing.large_drafts(caller, channel, messages)
+    return await parts.questions.run(caller.name, _would_match, caller, channel, drafts)
+
+
+def _would_match(caller: Caller, channel: Open, drafts: list[Draft]) -> Response:
+    """Piece by piece: very many may match, and the sum of their names is bounded."""
+    read, live, names, left = channel.live.language.read, channel.live, list[list[str]](), _REACHED
+    for first in range(0, len(drafts), _PIECE):
+        piece = drafts[first : first + _PIECE]
+        for numbers in live.judge.match([(d.subject, read(d.body)) for d in piece]):
+            held = live.held(numbers)
+            names.append([s.label for s in held
+                          if caller.rights is None or s.principal == caller.name])  # fmt: skip
+            left -= len(names[-1])
+            if left < 0:
+                raise InputError(f"more than {_REACHED:,} deliveries: send fewer messages")
+    return json({"matches": names})
 
 
 async def check(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -104,7 +113,7 @@ async def explained(parts: Parts, caller: Caller, request: Request) -> Response:
         selector = parts.subscribing.find(caller, channel, asked.subscription).filter.selector
     if not selector:
         raise TamisError("explain what? give a selector or the name of a subscription")
-    found = _explain(channel, selector, asked.message)
+    found = await parts.questions.run(caller.name, _explain, channel, selector, asked.message)
     lines = [
         {"depth": n.depth, "text": n.text, "truth": n.truth, "why": n.why} for n in found.lines
     ]
@@ -123,12 +132,14 @@ async def near(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
     caller.require("subscribe", channel.entry.name)
     asked: Question = await form(request, Question)
-    mine = caller.rights is None, caller.name
-    own = [
-        s for s in channel.live.subscriptions.values()
-        if (mine[0] or s.principal == mine[1]) and s.filter.selector
-    ]  # fmt: skip
-    found = await parts.questions.run(caller.name, _near, channel, own[:_NEAR], asked.message)
+    return await parts.questions.run(caller.name, _near_misses, caller, channel, asked.message)
+
+
+def _near_misses(caller: Caller, channel: Open, message: dict[str, Any]) -> Response:
+    own = [s for s in list(channel.live.subscriptions.values())
+           if (caller.rights is None or s.principal == caller.name)
+           and s.filter.selector]  # fmt: skip
+    found = _near(channel, own[:_NEAR], message)
     return json({"near": found, "looked_at": min(len(own), _NEAR), "of": len(own)})
 
 
@@ -149,10 +160,17 @@ async def values(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
     caller.require("subscribe", channel.entry.name)
     name, text = request.path_params["a"], request.query_params.get("q", "").lower()
+    records = await recent(parts, channel)
+    return await parts.questions.run(caller.name, _counted, caller, channel, records, name, text)
+
+
+def _counted(
+    caller: Caller, channel: Open, records: list[Record], name: str, text: str
+) -> Response:
     judge, read = Judge(channel.live.language), channel.live.language.read
     judge.add(0, ">", caller.selector)
     counts: dict[Any, int] = {}
-    for record in await recent(parts, channel):
+    for record in records:
         attributes = read(record.body)
         value = lookup(attributes, name)
         if isinstance(value, str | int | float | bool) and text in str(value).lower():

@@ -18,15 +18,20 @@ async def subscriptions(parts: Parts, caller: Caller, request: Request) -> Respo
     caller.require("subscribe", channel.entry.name)
     text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
     limit = whole_number(request, "limit", 50, 1000)
-    found = []
-    for name in sorted(channel.live.subscriptions):
-        one = channel.live.subscriptions[name]
-        own = parts.subscribing.shows(caller, channel, one)
-        if name > after and own and text in f"{name} {one.filter.selector}".lower():
-            found.append(shown(one, channel.live.matched))
-            if len(found) > limit:
-                break
-    return json({"subscriptions": found[:limit], "more": len(found) > limit})
+
+    def listed() -> Response:
+        found, held = [], channel.live.subscriptions
+        for name in sorted(name for name in list(held) if name > after):
+            one = held.get(name)
+            if one is None or not parts.subscribing.shows(caller, channel, one):
+                continue
+            if text in f"{name} {one.filter.selector}".lower():
+                found.append(shown(one, channel.live.matched))
+                if len(found) > limit:
+                    break
+        return json({"subscriptions": found[:limit], "more": len(found) > limit})
+
+    return await parts.questions.run(caller.name, listed)
 
 
 async def subscription(parts: Parts, caller: Caller, request: Request) -> Response:

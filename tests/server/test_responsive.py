@@ -1,0 +1,95 @@
+"""While one request takes long, the others are answered: its work is not done on the event loop."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+import websockets.sync.client as ws
+
+from server.servers import QUOTES, served
+from tamis.pubsub.broker.judge import Judge, Language
+from tamis.pubsub.subject import SubjectFilter
+from tamis.server import replays
+from tamis.server.subscribing import Subscribing
+from tamis.server.web.routes import inspecting
+
+PATH = "/api/channels/quotes"
+LONG = {"attributes": {"symbol": "x" * 100_000}}
+
+
+@pytest.fixture
+def server(tmp_path):
+    with served(tmp_path) as found, found.http() as http:
+        http.put(PATH, json=QUOTES)
+        http.put(f"{PATH}/subscriptions/mine", json={"selector": "price > 5"})
+        http.post(f"{PATH}/messages", json={"attributes": {"price": 7.0}, "subject": "a.b"})
+        yield found
+
+
+def publish_by_socket(server, http):
+    with ws.connect(server.url.replace("http", "ws") + "/ws") as peer:
+        for messages in ([LONG], [{"attributes": {"symbol": "short"}}]):
+            peer.send(json.dumps({"type": "publish", "channel": "quotes", "messages": messages}))
+        return [json.loads(peer.recv(20))["sequences"] for _ in range(2)]
+
+
+WORK = {
+    "publish": (Language, "checked", lambda _, h: h.post(f"{PATH}/messages", json=[LONG])),
+    "websocket": (Language, "checked", publish_by_socket),
+    "dry run": (Judge, "match", lambda _, h: h.post(f"{PATH}/messages?dry=1", json=[LONG])),
+    "replay": (SubjectFilter, "matches", lambda _, h: h.get(f"{PATH}/messages?subjects=a.*")),
+    "list": (Subscribing, "shows", lambda _, h: h.get(f"{PATH}/subscriptions")),
+    "near": (inspecting, "_explain", lambda _, h: h.post(f"{PATH}/near", json={"message": {}})),
+    "values": (inspecting, "lookup", lambda _, h: h.get(f"{PATH}/values/price")),
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_others_are_answered_meanwhile(server, monkeypatch, work):
+    where, name, ask = WORK[work]
+    real, reached, go = getattr(where, name), threading.Event(), threading.Event()
+
+    def slowly(*args):
+        reached.set()
+        assert go.wait(20)
+        return real(*args)
+
+    monkeypatch.setattr(where, name, slowly)
+    answers = []
+    with server.http() as http, server.http() as other:
+        asking = threading.Thread(target=lambda: answers.append(ask(server, http)))
+        asking.start()
+        assert reached.wait(20)
+        assert other.get("/health", timeout=10).status_code == 200
+        go.set()
+        asking.join(20)
+    (answer,) = answers
+    if work == "websocket":
+        assert answer == [[2], [3]]  # in the order in which they were sent
+    else:
+        assert answer.status_code == 200
+
+
+def test_a_dry_run_names_so_many_and_no_more(server, monkeypatch):
+    monkeypatch.setattr(inspecting, "_REACHED", 3)
+    with server.http() as http:
+        dear = {"attributes": {"price": 9.0}}
+        few = http.post(f"{PATH}/messages?dry=1", json=[dear] * 3)
+        assert few.json() == {"matches": [["mine"]] * 3}
+        many = http.post(f"{PATH}/messages?dry=1", json=[dear] * 4)
+        assert (many.status_code, "fewer messages" in many.text) == (422, True)
+
+
+def test_a_replay_over_very_many_subjects_reads_all(server, monkeypatch):
+    with server.http() as http:
+        rows = [{"attributes": {"volume": i}, "subject": f"c.n{i}"} for i in range(40)]
+        http.post(f"{PATH}/messages", json=rows)
+        few = http.get(f"{PATH}/messages?subjects=c.*").text
+        monkeypatch.setattr(replays, "_MANY", 10)
+        monkeypatch.setattr(replays, "_TOGETHER", 7)
+        assert http.get(f"{PATH}/messages?subjects=c.*").text == few
+        assert [json.loads(line)["subject"] for line in few.splitlines()] == [
+            f"c.n{i}" for i in range(40)
+        ]
