@@ -330,8 +330,9 @@ def _start(count: int) -> list[float]:
 def _fill(directory: Path, count: int) -> None:
     form = ChannelForm(**FORM)
     registry = SqliteRegistry(directory / "registry.db")
-    channel = Channel(1, _attributes(form))
-    registry.put_channel(_entry(channel, "main", "load", form))
+    registry.create_channel(
+        lambda number: _entry(Channel(number, _attributes(form)), "main", "load", form)
+    )
     registry.change_subscriptions(
         Stored(1, f"alert{i}", "local",
                (Version(1, ">", f"symbol = {i % 50_000} AND price > {i % 1000}.5"),), number=i + 1)

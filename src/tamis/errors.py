@@ -173,6 +173,17 @@ class LogError(TamisError):
 class RegistryError(TamisError):
     """A channel, principal or subscription is unknown or already there, or cannot be kept."""
 
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what, hint)
+        self.what, self.hint = what, hint
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  {self.hint}" if self.hint else self.what
+
+
+class VersionError(TamisError):
+    """What is to be changed is not in the version that the caller names any more."""
+
 
 class AccessError(TamisError):
     """Nobody was recognised, or what was asked for is not allowed to the one who asks.

@@ -36,6 +36,11 @@ def write_whole(path: Path, write: Callable[[BinaryIO], None]) -> None:
             name.unlink()
 
 
+def make_private(path: Path) -> None:
+    """A file that only its owner reads; one that is there stays as it is."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
 @contextmanager
 def whole_file(path: Path, name: Path | None = None) -> Iterator[BinaryIO]:
     """A file to write: it has its name when the block ends well, and else was never there.

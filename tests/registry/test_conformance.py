@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
+from msgspec import structs
 
 from tamis.errors import RegistryError
 from tamis.pubsub.broker.records import Record
@@ -49,24 +51,60 @@ def stored(name, channel=1, principal="alice", cursor=0, selector="price > 1"):
     return Stored(channel, name, principal, (Version(1, ">", selector),), cursor)
 
 
+def entry(tenant, name, form="form"):
+    return lambda number: ChannelEntry(number, tenant, name, form)
+
+
 def test_channels_by_tenant_and_name(registry):
-    first = ChannelEntry(registry.next_number(), "acme", "quotes", "form")
-    registry.put_channel(first)
-    other = ChannelEntry(registry.next_number(), "other", "quotes", "form")
-    registry.put_channel(other)
+    first = registry.create_channel(entry("acme", "quotes"))
+    other = registry.create_channel(entry("other", "quotes"))
     assert registry.channels() == [first, other]
     with pytest.raises(RegistryError, match="already"):
-        registry.put_channel(ChannelEntry(registry.next_number(), "acme", "quotes", "form"))
+        registry.create_channel(entry("acme", "quotes"))
     changed = ChannelEntry(first.number, "acme", "quotes", "another form")
-    registry.put_channel(changed)
+    registry.change_channel(changed)
+    assert registry.channels() == [changed, other]
+    for number, tenant, name in ((9, "acme", "quotes"), (first.number, "other", "quotes")):
+        with pytest.raises(RegistryError, match="there is no channel"):
+            registry.change_channel(ChannelEntry(number, tenant, name, "form"))
     assert registry.channels() == [changed, other]
 
 
 def test_numbers_of_channels_are_never_used_again(registry):
-    number = registry.next_number()
-    registry.put_channel(ChannelEntry(number, "acme", "quotes", "form"))
+    number = registry.create_channel(entry("acme", "quotes")).number
     registry.remove_channel(number)
-    assert registry.next_number() > number
+    assert registry.create_channel(entry("acme", "quotes")).number > number
+
+
+def test_channels_that_are_made_at_the_same_moment_have_numbers_of_their_own(tmp_path):
+    """By threads, and by processes, which have connections of their own."""
+    ours = [SqliteRegistry(tmp_path / "registry.db") for _ in range(2)]
+
+    def make(i):
+        return ours[i % 2].create_channel(entry(f"t{i % 3}", f"c{i}"))
+
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(make, range(60)))
+    assert len({one.number for one in made}) == 60
+    assert {one.name for one in ours[0].channels()} == {f"c{i}" for i in range(60)}
+    for one in ours:
+        one.close()
+
+
+def test_a_principal_is_changed_in_one_step(tmp_path):
+    ours = [SqliteRegistry(tmp_path / "registry.db") for _ in range(2)]
+    ours[0].put_principal(Principal("alice", "main"))
+
+    def more(i):
+        ours[i % 2].change_principal(
+            "alice", lambda known: structs.replace(known, subscriptions=known.subscriptions + 1)
+        )
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(more, range(40)))
+    assert [p.subscriptions for p in ours[0].principals()] == [40]
+    for one in ours:
+        one.close()
 
 
 def test_bad_names_are_refused():
@@ -170,10 +208,9 @@ def test_names_that_all_tenants_shared_are_taken_over(tmp_path):
         registry.put_right(Right(name, "publish"))
         registry.put_token(Token(f"of {name}", name))
         registry.change_subscriptions([stored(name.replace("/", "."), principal=name, cursor=4)])
-    registry._db.execute("INSERT INTO principal SELECT 'alice', value FROM principal "
-                         "WHERE name = 'acme/bob'")  # fmt: skip
     value = msgspec.msgpack.encode(Principal("alice", "acme"))
-    registry._db.execute("UPDATE principal SET value = ? WHERE name = 'alice'", (value,))
+    registry._db.execute("INSERT INTO principal VALUES ('alice', ?, 0)", (value,))
+    registry._db.execute("PRAGMA user_version = 0")
     registry.close()
     registry = SqliteRegistry(tmp_path / "registry.db")
     assert {p.login for p in registry.principals()} == {"acme/alice", "acme/bob", "bob"}
@@ -193,8 +230,7 @@ def test_very_many_subscriptions_come_in_order(registry):
 
 
 def test_recaps_go_with_their_subscriptions(registry):
-    number = registry.next_number()
-    registry.put_channel(ChannelEntry(number, "acme", "quotes", "form"))
+    number = registry.create_channel(entry("acme", "quotes")).number
     registry.change_subscriptions([stored("a", number), stored("b", number)])
     record = Record(7, 5, "", -1, "", "nyse", b"{}")
     for recap in (Recap(4, b"states"), Recap(9, b"more", (record,))):

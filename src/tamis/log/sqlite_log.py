@@ -1,14 +1,12 @@
 """The log in one SQLite file: a row for each block, in WAL mode, synced at every commit.
 
-Beside it stands a file of a few bytes, the mark: how many commits there were. SQLite takes a
-damaged end of its write-ahead log for commits that never happened; the mark tells the two apart.
+A mark beside it (`mark.py`) tells of commits that are lost.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import struct
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +16,9 @@ from typing import Self
 import msgspec
 
 from tamis.errors import LogError
+from tamis.files import make_private
 from tamis.log import blocks as codec
+from tamis.log.mark import Mark
 from tamis.log.protocol import Remembered
 from tamis.pubsub.broker.records import Block, Record
 
@@ -64,8 +64,6 @@ _AT_ONCE = "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE
 _ONE_BY_ONE = "VALUES (?, ?, ?)"
 _NEXT = "INSERT INTO channel VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET next = excluded.next"
 _encode = msgspec.json.Encoder().encode
-_MARK = struct.Struct("<QQ")  # commits, and the same number with all bits flipped
-_FLIP = 2**64 - 1
 
 
 class SqliteLog:
@@ -76,7 +74,7 @@ class SqliteLog:
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self._mark = -1
+        self._mark: Mark | None = None
         with ExitStack() as stack:
             stack.callback(self.close)
             self._open()
@@ -84,10 +82,11 @@ class SqliteLog:
 
     def _open(self) -> None:
         with self._told():
+            make_private(self.path)
             self._writer = self._connect()
             self._writer.executescript(_TABLES)
-            self._mark = os.open(self.path.with_suffix(".mark"), os.O_RDWR | os.O_CREAT, 0o600)
-            self._check()
+            self._mark = Mark(self.path)
+            self._check(self._mark)
 
     def __enter__(self) -> Self:
         return self
@@ -115,15 +114,17 @@ class SqliteLog:
             full = getattr(error, "sqlite_errorname", "") == "SQLITE_FULL"
             hint = "free some space: publishing goes on by itself then" if full else ""
             raise LogError(f"{self.path}: {error}", hint) from None
+        except OSError as error:
+            raise LogError(f"{self.path}: {error.strerror}") from None
 
-    def _check(self) -> None:
+    def _check(self, mark: Mark) -> None:
         """Whether the end of the log is what it was when it was last acknowledged."""
         self._count = self._commits()
-        if (missing := self._marked() - self._count) > 0:
+        if missing := mark.missing(self._count):
             raise LogError(
                 f"{self.path}: the last {missing} commits are missing: "
                 "its write-ahead log is damaged",
-                f"remove {self.path.with_suffix('.mark')} to go on without them",
+                f"remove {mark.path} to go on without them",
             )
         last = self._writer.execute(
             "SELECT channel, first, crc, data FROM block ORDER BY id DESC LIMIT 1"
@@ -133,12 +134,6 @@ class SqliteLog:
 
     def _commits(self) -> int:
         return int(self._writer.execute("SELECT count FROM commits").fetchone()[0])
-
-    def _marked(self) -> int:
-        """What the mark says; 0 where it is torn, as the last moment of a machine may leave it."""
-        found = os.pread(self._mark, _MARK.size, 0)
-        count, flipped = _MARK.unpack(found) if len(found) == _MARK.size else (0, 0)
-        return int(count) if count ^ flipped == _FLIP else 0
 
     def _where(self, channel: int, first: int) -> str:
         return f"{self.path}: the block at sequence {first:,} of channel {channel}"
@@ -151,7 +146,8 @@ class SqliteLog:
                 self._append(block)
             self._writer.execute("UPDATE commits SET count = count + 1")
         self._count += 1
-        os.pwrite(self._mark, _MARK.pack(self._count, self._count ^ _FLIP), 0)
+        if self._mark is not None:
+            self._mark.write(self._count)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -338,6 +334,5 @@ class SqliteLog:
             for connection in self._opened:
                 connection.close()
             self._opened.clear()
-        if self._mark >= 0:
-            os.close(self._mark)
-            self._mark = -1
+        if self._mark is not None:
+            self._mark.close()

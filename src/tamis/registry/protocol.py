@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from tamis.registry.values import (
@@ -22,11 +22,12 @@ class Registry(Protocol):
     """Every change survives a crash once its call returned; several threads may call."""
 
     def channels(self) -> list[ChannelEntry]: ...
-    def next_number(self) -> int:
-        """A channel number that was never used."""
+    def create_channel(self, make: Callable[[int], ChannelEntry]) -> ChannelEntry:
+        """With a number that was never used, which `make` gets; in one step. RegistryError if its
+        tenant has a channel of this name."""
 
-    def put_channel(self, entry: ChannelEntry) -> None:
-        """Create it or change it, by number."""
+    def change_channel(self, entry: ChannelEntry) -> None:
+        """RegistryError if there is none with its number, tenant and name."""
 
     def remove_channel(self, number: int) -> None:
         """With its subscriptions."""
@@ -38,6 +39,11 @@ class Registry(Protocol):
     def remove_flow(self, tenant: str, name: str) -> None: ...
     def principals(self) -> list[Principal]: ...
     def put_principal(self, principal: Principal) -> None: ...
+    def change_principal(
+        self, login: str, change: Callable[[Principal | None], Principal]
+    ) -> Principal:
+        """Make of it, or of None, another one, in one step."""
+
     def remove_principal(self, login: str) -> None:
         """With its rights, tokens and subscriptions."""
 

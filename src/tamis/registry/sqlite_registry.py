@@ -1,11 +1,15 @@
-"""The registry in one SQLite file: a row for each thing, its value as MessagePack."""
+"""The registry in one SQLite file: a row for each thing, its value as MessagePack.
+
+Checksums of all rows, and a mark beside the file as the log has one, tell of damage and of lost
+commits as it is opened.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from itertools import chain
 from pathlib import Path
@@ -14,6 +18,9 @@ from typing import Any, Self
 import msgspec
 
 from tamis.errors import RegistryError
+from tamis.files import make_private
+from tamis.log.mark import Mark
+from tamis.registry import tables
 from tamis.registry.values import (
     AuditEntry,
     ChannelEntry,
@@ -26,42 +33,20 @@ from tamis.registry.values import (
     Token,
 )
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS channel (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, name TEXT NOT NULL,
-    value BLOB NOT NULL, UNIQUE (tenant, name)
-);
-CREATE TABLE IF NOT EXISTS flow (
-    tenant TEXT NOT NULL, name TEXT NOT NULL, value BLOB NOT NULL, PRIMARY KEY (tenant, name)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS principal (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS permission (
-    principal TEXT NOT NULL, verb TEXT NOT NULL, channel TEXT NOT NULL, subjects TEXT NOT NULL,
-    PRIMARY KEY (principal, verb, channel, subjects)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS token (
-    digest TEXT PRIMARY KEY, principal TEXT NOT NULL, value BLOB NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS subscription (
-    id INTEGER PRIMARY KEY, channel INTEGER NOT NULL, name TEXT NOT NULL,
-    principal TEXT NOT NULL, cursor INTEGER NOT NULL, value BLOB NOT NULL, UNIQUE (channel, name)
-);
-CREATE INDEX IF NOT EXISTS subscription_channel ON subscription (channel);
-CREATE TABLE IF NOT EXISTS recap (
-    subscription INTEGER PRIMARY KEY REFERENCES subscription (id) ON DELETE CASCADE,
-    value BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS audit (
-    id INTEGER PRIMARY KEY, time INTEGER NOT NULL, principal TEXT NOT NULL,
-    action TEXT NOT NULL, target TEXT NOT NULL, tenant TEXT NOT NULL DEFAULT ''
-);
+_PUT_SUBSCRIPTION = f"""
+INSERT INTO subscription (channel, name, principal, value, cursor, guard, crc)
+VALUES (?1, ?2, ?3, ?4, ?5, ~?5, {tables.checksum("?1, ?2, ?3, ?4")})
+ON CONFLICT (channel, name) DO UPDATE SET principal = excluded.principal,
+value = excluded.value, cursor = excluded.cursor, guard = excluded.guard, crc = excluded.crc
 """
-_PUT_SUBSCRIPTION = """
-INSERT INTO subscription (channel, name, principal, cursor, value) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (channel, name) DO UPDATE
-SET principal = excluded.principal, cursor = excluded.cursor, value = excluded.value
+_NEXT_NUMBER = """
+SELECT 1 + max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'channel'), 0),
+               coalesce((SELECT max(number) FROM channel), 0))
 """
-_MOVE = "UPDATE subscription SET cursor = max(cursor, ?) WHERE channel = ? AND name = ?"
+_MOVE = """
+UPDATE subscription SET cursor = max(cursor, ?1), guard = ~max(cursor, ?1)
+WHERE channel = ?2 AND name = ?3
+"""
 _PIECE = 1_000  # rows that are fetched at a time where there may be a million
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -72,26 +57,38 @@ class SqliteRegistry:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        try:
+        self._mark: Mark | None = None
+        self.notes: list[str] = []  # what was seen as it was opened
+        with self._told():
+            make_private(self.path)
             self._db = sqlite3.connect(
                 self.path, timeout=30, isolation_level=None, check_same_thread=False
             )
-        except sqlite3.Error as error:
-            raise RegistryError(f"{self.path}: {error}") from None
         with ExitStack() as stack:
             stack.callback(self.close)
             self._open()
             stack.pop_all()
 
     def _open(self) -> None:
-        try:
+        with self._told():
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = FULL")
             self._db.execute("PRAGMA foreign_keys = ON")
-            self._db.executescript(_TABLES)
-            self._grow()
-        except sqlite3.Error as error:
-            raise RegistryError(f"{self.path}: {error}") from None
+            with self._transaction():
+                self.notes = tables.prepare(self._db)
+            self._mark = Mark(self.path)
+            self._check(self._mark)
+
+    def _check(self, mark: Mark) -> None:
+        tables.check(self._db)
+        if missing := mark.missing(self._commits()):
+            raise RegistryError(
+                f"the last {missing} commits are missing: its write-ahead log is damaged",
+                f"restore it from a backup, or remove {mark.path} to go on without them",
+            )
+
+    def _commits(self) -> int:
+        return int(self._db.execute("SELECT count FROM commits").fetchone()[0])
 
     def __enter__(self) -> Self:
         return self
@@ -99,44 +96,40 @@ class SqliteRegistry:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _grow(self) -> None:
-        """A registry of an earlier version has no tenants in its audit log and in logins."""
-        columns = [row[1] for row in self._db.execute("PRAGMA table_info(audit)")]
-        if "tenant" not in columns:
-            self._db.execute("ALTER TABLE audit ADD COLUMN tenant TEXT NOT NULL DEFAULT ''")
-        for known, value in self._rows("SELECT name, value FROM principal"):
-            login = msgspec.msgpack.decode(value, type=Principal).login
-            if known != login:
-                self._rename(known, login)
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of the file and of SQLite as ours, with the place."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError, RegistryError) as error:
+            what = getattr(error, "what", "") or getattr(error, "strerror", "") or str(error)
+            raise RegistryError(f"{self.path}: {what}", getattr(error, "hint", "")) from None
 
-    def _rename(self, known: str, login: str) -> None:
-        with self._change() as db:
-            names = login, known
-            db.execute("UPDATE principal SET name = ? WHERE name = ?", names)
-            db.execute("UPDATE permission SET principal = ? WHERE principal = ?", names)
-            for table, key, kind in (("token", "digest", Token), ("subscription", "id", Stored)):
-                query = f"SELECT {key}, value FROM {table} WHERE principal = ?"
-                for place, value in db.execute(query, (known,)).fetchall():
-                    old = msgspec.msgpack.decode(value, type=kind)
-                    new = msgspec.structs.replace(old, principal=login)
-                    update = f"UPDATE {table} SET principal = ?, value = ? WHERE {key} = ?"
-                    db.execute(update, (login, _encode(new), place))
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All that is done inside, or none of it."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
-        """All that is done inside, or none of it."""
+        """A commit that counts. RegistryError from inside is the caller's, and stays as it is."""
         with self._lock:
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                try:
+                with self._transaction():
                     yield self._db
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                    raise
+                    self._db.execute("UPDATE commits SET count = count + 1")
+                    count = self._commits()
             except sqlite3.Error as error:
                 raise RegistryError(f"{self.path}: {error}") from None
+            if self._mark is not None:
+                self._mark.write(count)
 
     def _rows(self, query: str, *values: object) -> list[Any]:
         with self._lock:
@@ -161,23 +154,40 @@ class SqliteRegistry:
     # --- channels ------------------------------------------------------------------
 
     def channels(self) -> list[ChannelEntry]:
-        return _values(ChannelEntry, self._rows("SELECT value FROM channel ORDER BY number"))
+        rows = self._rows("SELECT number, tenant, name, value FROM channel ORDER BY number")
+        known: dict[int, ChannelEntry] = {}
+        for number, tenant, name, value in rows:
+            entry = msgspec.msgpack.decode(value, type=ChannelEntry)
+            if entry.number in known or (entry.number, entry.tenant, entry.name) != (
+                number, tenant, name,
+            ):  # fmt: skip
+                raise RegistryError(
+                    f"{self.path}: number {entry.number} is that of channel {entry.name} of "
+                    f"tenant {entry.tenant}, and of another channel",
+                    "restore the registry from a backup",
+                )
+            known[number] = entry
+        return list(known.values())
 
-    def next_number(self) -> int:
-        rows = self._rows("SELECT seq FROM sqlite_sequence WHERE name = 'channel'")
-        return int(rows[0][0]) + 1 if rows else 1
-
-    def put_channel(self, entry: ChannelEntry) -> None:
-        same = "SELECT number FROM channel WHERE tenant = ? AND name = ?"
-        known = self._rows(same, entry.tenant, entry.name)
-        if known and known[0][0] != entry.number:
-            raise RegistryError(f"there is a channel {entry.name} already")
+    def create_channel(self, make: Callable[[int], ChannelEntry]) -> ChannelEntry:
         with self._change() as db:
-            db.execute(
-                "INSERT INTO channel VALUES (?, ?, ?, ?) ON CONFLICT (number) DO UPDATE "
-                "SET tenant = excluded.tenant, name = excluded.name, value = excluded.value",
+            entry = make(db.execute(_NEXT_NUMBER).fetchone()[0])
+            taken = "SELECT 1 FROM channel WHERE tenant = ? AND name = ?"
+            if db.execute(taken, (entry.tenant, entry.name)).fetchone():
+                raise RegistryError(f"there is a channel {entry.name} already")
+            row = (entry.number, entry.tenant, entry.name, _encode(entry))
+            db.execute(tables.insert("channel"), row)
+        return entry
+
+    def change_channel(self, entry: ChannelEntry) -> None:
+        with self._change() as db:
+            done = db.execute(
+                f"UPDATE channel SET value = ?4, crc = {tables.checksum('?1, ?2, ?3, ?4')} "
+                "WHERE number = ?1 AND tenant = ?2 AND name = ?3",
                 (entry.number, entry.tenant, entry.name, _encode(entry)),
             )
+            if not done.rowcount:
+                raise RegistryError(f"there is no channel {entry.name}")
 
     def remove_channel(self, number: int) -> None:
         with self._change() as db:
@@ -192,7 +202,7 @@ class SqliteRegistry:
     def put_flow(self, entry: FlowEntry) -> None:
         with self._change() as db:
             row = (entry.tenant, entry.name, _encode(entry))
-            db.execute("INSERT OR REPLACE INTO flow VALUES (?, ?, ?)", row)
+            db.execute(tables.insert("flow", "INSERT OR REPLACE"), row)
 
     def remove_flow(self, tenant: str, name: str) -> None:
         with self._change() as db:
@@ -204,9 +214,16 @@ class SqliteRegistry:
         return _values(Principal, self._rows("SELECT value FROM principal ORDER BY name"))
 
     def put_principal(self, principal: Principal) -> None:
+        self.change_principal(principal.login, lambda _: principal)
+
+    def change_principal(
+        self, login: str, change: Callable[[Principal | None], Principal]
+    ) -> Principal:
         with self._change() as db:
-            row = (principal.login, _encode(principal))
-            db.execute("INSERT OR REPLACE INTO principal VALUES (?, ?)", row)
+            row = db.execute("SELECT value FROM principal WHERE name = ?", (login,)).fetchone()
+            made = change(msgspec.msgpack.decode(row[0], type=Principal) if row else None)
+            db.execute(tables.insert("principal", "INSERT OR REPLACE"), (login, _encode(made)))
+        return made
 
     def remove_principal(self, login: str) -> None:
         with self._change() as db:
@@ -221,7 +238,7 @@ class SqliteRegistry:
     def put_right(self, right: Right) -> None:
         with self._change() as db:
             row = (right.principal, right.verb, right.channel, right.subjects)
-            db.execute("INSERT OR IGNORE INTO permission VALUES (?, ?, ?, ?)", row)
+            db.execute(tables.insert("permission", "INSERT OR IGNORE"), row)
 
     def remove_right(self, right: Right) -> None:
         with self._change() as db:
@@ -242,7 +259,7 @@ class SqliteRegistry:
     def put_token(self, token: Token) -> None:
         with self._change() as db:
             row = (token.digest, token.principal, _encode(token))
-            db.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?)", row)
+            db.execute(tables.insert("token", "INSERT OR REPLACE"), row)
 
     def remove_token(self, digest: str) -> None:
         with self._change() as db:
@@ -261,7 +278,7 @@ class SqliteRegistry:
     def change_subscriptions(
         self, put: Iterable[Stored] = (), remove: Iterable[Cursor] = ()
     ) -> None:
-        rows = [(s.channel, s.name, s.principal, s.cursor, _encode(s)) for s in put]
+        rows = [(s.channel, s.name, s.principal, _encode(s), s.cursor) for s in put]
         with self._change() as db:
             db.executemany(_PUT_SUBSCRIPTION, rows)
             db.executemany("DELETE FROM subscription WHERE channel = ? AND name = ?", remove)
@@ -275,8 +292,8 @@ class SqliteRegistry:
     def put_recap(self, key: Cursor, recap: Recap) -> None:
         with self._change() as db:
             db.execute(
-                "INSERT OR REPLACE INTO recap "
-                "SELECT id, ? FROM subscription WHERE channel = ? AND name = ?",
+                f"INSERT OR REPLACE INTO recap SELECT id, ?1, {tables.checksum('id, ?1')} "
+                "FROM subscription WHERE channel = ?2 AND name = ?3",
                 (_encode(recap), *key),
             )
 
@@ -289,7 +306,7 @@ class SqliteRegistry:
     def audit(self, *entries: AuditEntry) -> None:
         rows = [(e.time, e.principal, e.action, e.target, e.tenant) for e in entries]
         with self._change() as db:
-            db.executemany("INSERT INTO audit VALUES (NULL, ?, ?, ?, ?, ?)", rows)
+            db.executemany(tables.insert("audit"), rows)
 
     def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:
         query = (
@@ -304,6 +321,8 @@ class SqliteRegistry:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+            if self._mark is not None:
+                self._mark.close()
 
 
 def _values(kind: type[Any], rows: Iterable[tuple[bytes]]) -> list[Any]:

@@ -41,6 +41,7 @@ class ChannelEntry(msgspec.Struct, frozen=True):
     semantics: Literal["sql", "strict", "default", "total"] = "sql"
     dialect: Literal["tamis", "jms"] = "tamis"
     retention_bytes: int = 0  # 0: without end
+    version: int = 1  # one more with every change
 
     def __post_init__(self) -> None:
         check_name("channel", self.name)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
-from tamis.errors import ChannelError, RegistryError
+from tamis.errors import ChannelError, RegistryError, VersionError
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.live_channel import LiveChannel
@@ -17,9 +18,11 @@ from tamis.pubsub.channel_files import read_channels, write_toml
 from tamis.pubsub.typecodes import FORMS, named
 from tamis.registry import ChannelEntry
 from tamis.server.access import Caller
-from tamis.server.hub import Hub
+from tamis.server.hub import Hub, uncut
 from tamis.server.snapshots import Snapshots
 
+MAX_RETENTION = 52_560_000  # minutes: a hundred years
+MAX_RETENTION_BYTES = 1 << 50
 _SAVE = 30.0  # seconds between two looks at what changed
 
 
@@ -31,8 +34,8 @@ class ChannelForm(msgspec.Struct, forbid_unknown_fields=True):
     subjects: list[str] = []
     semantics: str = "sql"
     dialect: str = "tamis"
-    retention: int | None = None
-    retention_bytes: int = 0
+    retention: Annotated[int, msgspec.Meta(ge=1, le=MAX_RETENTION)] | None = None
+    retention_bytes: Annotated[int, msgspec.Meta(ge=0, le=MAX_RETENTION_BYTES)] = 0
     file: str = ""  # the channel as TOML or in the form of table 13, instead of attributes
 
 
@@ -44,6 +47,11 @@ class Open:
     channel: Channel
     live: LiveChannel
 
+    @property
+    def tag(self) -> str:
+        """Names this version of it; a later channel of the same name has other tags."""
+        return f'"{self.entry.number}-{self.entry.version}"'
+
 
 class Channels:
     def __init__(self, hub: Hub) -> None:
@@ -51,6 +59,7 @@ class Channels:
         self.by_name: dict[tuple[str, str], Open] = {}
         self.by_number: dict[int, Open] = {}
         self.snapshots = Snapshots(hub.directory / "matchers")
+        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def load(self) -> None:
         """All channels of the registry, with their subscriptions, as the broker starts."""
@@ -96,27 +105,50 @@ class Channels:
 
     # --- changing -------------------------------------------------------------------
 
+    def _alone(self, caller: Caller, name: str) -> asyncio.Lock:
+        """Channels of this name are made, changed and closed one at a time."""
+        return self._locks.setdefault((caller.tenant, name), asyncio.Lock())
+
+    async def put(
+        self, caller: Caller, name: str, form: ChannelForm, match: str | None = None
+    ) -> tuple[Open, bool]:
+        """Create it, or change it if it is there; and whether it was created."""
+        caller.require("manage", name)
+        async with self._alone(caller, name):
+            known = self.by_name.get((caller.tenant, name))
+            _check_version(name, known, match)
+            if known is None:
+                return await uncut(self._create(caller, name, form)), True
+            return await uncut(self._change(known, form)), False
+
     async def create(self, caller: Caller, name: str, form: ChannelForm) -> Open:
         caller.require("manage", name)
-        if (caller.tenant, name) in self.by_name:
-            raise RegistryError(f"there is a channel {name} already")
-        number = await self.hub.in_registry(self.hub.registry.next_number)
-        channel = _channel(number, form)
-        entry = _entry(channel, caller.tenant, name, form)
-        await self.hub.in_registry(self.hub.registry.put_channel, entry)
+        async with self._alone(caller, name):
+            if (caller.tenant, name) in self.by_name:
+                raise RegistryError(f"there is a channel {name} already")
+            return await uncut(self._create(caller, name, form))
+
+    async def _create(self, caller: Caller, name: str, form: ChannelForm) -> Open:
+        def make(number: int) -> ChannelEntry:
+            return _entry(_channel(number, form), caller.tenant, name, form)
+
+        entry = await self.hub.in_registry(self.hub.registry.create_channel, make)
         return self._open(entry, {})
 
     async def change(self, caller: Caller, name: str, form: ChannelForm) -> Open:
-        """Attributes and subjects may be added, never taken away; the rest as it is told."""
-        known = self.get(caller, name)
         caller.require("manage", name)
-        told = _channel(known.entry.number, form)
+        async with self._alone(caller, name):
+            return await uncut(self._change(self.get(caller, name), form))
+
+    async def _change(self, known: Open, form: ChannelForm) -> Open:
+        """Attributes and subjects may be added, never taken away; the rest is as in the form."""
+        name, told = known.entry.name, _channel(known.entry.number, form)
         if form.file:
             _check_numbers(known.channel, told)
         channel = _grown(known.channel, told, name)
         if (form.semantics, form.dialect) != (known.entry.semantics, known.entry.dialect):
             raise ChannelError(f"channel {name}: semantics and dialect stay what they are")
-        await self._replace(known, _entry(channel, caller.tenant, name, form), channel)
+        await self._replace(known, _entry(channel, known.entry.tenant, name, form), channel)
         language = replace(known.live.language, schema=channel.schema)
         known.live.language = known.live.judge.language = language
         return known
@@ -124,26 +156,36 @@ class Channels:
     async def add_subject(self, caller: Caller, known: Open, subject: str, mapping: str) -> None:
         """One more subject (table 9); `mapping` numbers its fields, else they get free numbers."""
         caller.require("manage", known.entry.name)
-        channel = known.channel.with_subject(subject, mapping)
-        entry = msgspec.structs.replace(known.entry, form=write_toml([channel]))
-        await self._replace(known, entry, channel)
+        async with self._alone(caller, known.entry.name):
+            if self.get(caller, known.entry.name) is not known:
+                raise RegistryError(f"there is no channel {known.entry.name}: it was closed")
+            channel = known.channel.with_subject(subject, mapping)
+            entry = msgspec.structs.replace(known.entry, form=write_toml([channel]))
+            await uncut(self._replace(known, entry, channel))
 
     async def _replace(self, known: Open, entry: ChannelEntry, channel: Channel) -> None:
-        await self.hub.in_registry(self.hub.registry.put_channel, entry)
+        entry = msgspec.structs.replace(entry, version=known.entry.version + 1)
+        await self.hub.in_registry(self.hub.registry.change_channel, entry)
         known.entry, known.channel = entry, channel
 
-    async def close(self, caller: Caller, name: str) -> None:
+    async def close(self, caller: Caller, name: str, match: str | None = None) -> None:
         """The channel goes with its messages and subscriptions."""
-        known = self.get(caller, name)
         caller.require("manage", name)
+        async with self._alone(caller, name):
+            known = self.get(caller, name)
+            _check_version(name, known, match)
+            await uncut(self._close(known))
+
+    async def _close(self, known: Open) -> None:
+        """From the registry first: if that fails, all stays as it is."""
         number = known.entry.number
-        del self.by_name[caller.tenant, name], self.by_number[number]
+        await self.hub.in_registry(self.hub.registry.remove_channel, number)
+        del self.by_name[known.entry.tenant, known.entry.name], self.by_number[number]
         self.hub.broker.close(number)
         self.hub.pump()
         self.snapshots.forget(number)
         self.hub.absences.forget(number)
         self.hub.watch.forget(number)
-        await self.hub.in_registry(self.hub.registry.remove_channel, number)
         await self.hub.in_writer(self.hub.log.drop, number)
 
     # --- snapshots ------------------------------------------------------------------
@@ -155,6 +197,16 @@ class Channels:
         """Keep the matchers that changed much, so that the next start need not build them."""
         for known in list(self.by_name.values()):
             self.snapshots.save(known.entry.number, known.live.judge)
+
+
+def _check_version(name: str, known: Open | None, match: str | None) -> None:
+    """`match` is an If-Match header: versions one of which the channel must have, or `*`."""
+    if match is None:
+        return
+    tags = [tag.strip() for tag in match.split(",")]
+    if known is None or (known.tag not in tags and tags != ["*"]):
+        has = "there is none" if known is None else f"it is {known.tag} now"
+        raise VersionError(f"channel {name} is not in version {match[:80]}: {has}")
 
 
 def _entry(channel: Channel, tenant: str, name: str, form: ChannelForm) -> ChannelEntry:
@@ -178,6 +230,16 @@ def _entry(channel: Channel, tenant: str, name: str, form: ChannelForm) -> Chann
 
 def _channel(number: int, form: ChannelForm) -> Channel:
     """The channel that the form tells of. A broker keeps the messages of every channel."""
+    channel = _told_channel(number, form)
+    retention = channel.properties.retention
+    if retention is not None and not 1 <= retention <= MAX_RETENTION:
+        raise ChannelError(f"retention is 1 to {MAX_RETENTION:,} minutes")
+    if not 0 <= form.retention_bytes <= MAX_RETENTION_BYTES:
+        raise ChannelError(f"retention_bytes is 0 to {MAX_RETENTION_BYTES:,}")
+    return channel
+
+
+def _told_channel(number: int, form: ChannelForm) -> Channel:
     if not form.file:
         channel = Channel(number, _attributes(form), properties=_properties(form))
         for subject in form.subjects:
@@ -225,6 +287,7 @@ def shown(found: Open) -> dict[str, Any]:
     channel, live = found.channel, found.live
     return {
         "name": found.entry.name,
+        "version": found.entry.version,
         "sentence": found.entry.sentence,
         "attributes": {a.name: FORMS[a.type].toml for a in channel.attributes},
         "subjects": [str(subject) for subject in channel.subjects],

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tamis.errors import LogError, RegistryError, TamisError
 from tamis.log import SqliteLog
@@ -27,7 +26,7 @@ from tamis.pubsub.broker.machine import Broker, BrokerLimits
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import AuditEntry, SqliteRegistry
-from tamis.server import frames
+from tamis.server import folder, frames
 from tamis.server.absences import Absences
 from tamis.server.clock import Clock
 from tamis.server.watching import Watch
@@ -35,6 +34,7 @@ from tamis.server.watching import Watch
 Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
 Sink = Callable[[act.ToSession], None]
 Write = Callable[[bytes, int], None]  # takes a frame, and how many messages are in it
+T = TypeVar("T")
 LOG = logging.getLogger("tamis.server")
 _FLUSH = 0.2  # seconds between two writes of cursors and audits
 _AUDITS = 10_000  # of them that wait while the disk is full
@@ -44,11 +44,15 @@ class Hub:
     """One broker, one directory, one event loop."""
 
     def __init__(self, directory: Path, limits: BrokerLimits | None = None) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
-        self._lock = _locked(directory / "lock")
-        self.log = SqliteLog(directory / "log.db")
-        self.registry = SqliteRegistry(directory / "registry.db")
+        with contextlib.ExitStack() as stack:
+            self._lock = folder.take(directory)
+            stack.callback(os.close, self._lock)
+            self.log = stack.enter_context(SqliteLog(directory / "log.db"))
+            self.registry = SqliteRegistry(directory / "registry.db")
+            stack.pop_all()
+        for note in self.registry.notes:
+            LOG.warning(note)
         self.broker = Broker(limits)
         self.absences = Absences(self)
         self.clock, self.watch = Clock(), Watch()
@@ -342,13 +346,12 @@ def settle(future: asyncio.Future[Any], answer: object) -> None:
         future.set_result(answer)
 
 
-def _locked(path: Path) -> int:
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+async def uncut(work: Coroutine[Any, Any, T]) -> T:
+    """Do it to its end, also if the one who waits for it is cancelled: what the disk has and what
+    the memory has must agree."""
+    task = asyncio.ensure_future(work)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise LogError(f"{path.parent}: another broker uses this directory") from None
-    os.truncate(lock, 0)
-    os.write(lock, b"%d\n" % os.getpid())  # whom `tamis stop` asks to stop
-    return lock
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -246,6 +247,7 @@ async def serve(settings: Settings) -> None:
 
 def run(settings: Settings) -> None:
     """The same, from a program without an event loop, whose process is ours alone."""
+    os.umask(0o077)  # only its owner reads what a broker writes
     sys.setswitchinterval(_SWITCH)
     gc.set_threshold(*_GARBAGE)
     gc.disable()  # until everything is loaded

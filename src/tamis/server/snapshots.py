@@ -41,7 +41,7 @@ class Snapshots:
         changes = judge.changes
         if changes - self._saved.get(channel, 0) < max(_FEWEST, len(judge.matcher) // 20):
             return
-        self._directory.mkdir(exist_ok=True)
+        self._directory.mkdir(mode=0o700, exist_ok=True)
         try:
             judge.matcher.save(self._path(channel))
         except (OSError, SnapshotError) as error:  # no space, perhaps: the next start takes longer

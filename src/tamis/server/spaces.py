@@ -107,7 +107,7 @@ class Spaces:
         self._require_manage(caller, flow)
         hub = self.channels.hub
         await hub.in_registry(hub.registry.remove_flow, caller.tenant, name)
-        del self._flows[caller.tenant, name]
+        self._flows.pop((caller.tenant, name), None)  # two may have asked for it
 
     # --- subscriptions ----------------------------------------------------------------
 

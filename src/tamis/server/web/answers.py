@@ -19,6 +19,7 @@ from tamis.errors import (
     RegistryError,
     SubscriptionError,
     TamisError,
+    VersionError,
 )
 from tamis.server.access import Caller
 from tamis.server.frames import encode
@@ -69,6 +70,8 @@ def status_of(error: TamisError) -> int:
         return 429
     if isinstance(error, LogError):
         return 503
+    if isinstance(error, VersionError):
+        return 412
     if isinstance(error, RegistryError | SubscriptionError):
         return 409 if "already" in str(error) else 404 if "there is no" in str(error) else 422
     return 422

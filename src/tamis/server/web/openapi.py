@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 _WHOLE = {"limit", "first"}
 _FAILURES = {"401": "Nobody was recognised", "403": "No right", "404": "There is no such thing",
-             "409": "It is there already", "422": "It cannot be read, or has no meaning",
+             "409": "It is there already", "412": "It is not in this version",
+             "422": "It cannot be read, or has no meaning",
              "429": "Too much at once", "503": "The log cannot be written"}  # fmt: skip
 
 
@@ -44,7 +45,11 @@ def _operation(route: RouteEntry) -> dict[str, Any]:
     parameters += [_parameter(name, "query") for name in route.query]
     responses: dict[str, Any] = {"200": {"description": "Done", "content": {route.media: {}}}}
     responses |= {"201": {"description": "Made"}, "204": {"description": "Gone"}}
-    responses |= {code: {"description": text} for code, text in _FAILURES.items()}
+    if route.versioned:
+        responses["200"]["headers"] = {"ETag": {"schema": {"type": "string"}}}
+        parameters += [_parameter("If-Match", "header")] if route.method != "GET" else []
+    failures = {code: text for code, text in _FAILURES.items() if route.versioned or code != "412"}
+    responses |= {code: {"description": text} for code, text in failures.items()}
     found: dict[str, Any] = {"summary": route.summary, "parameters": parameters,
                              "responses": responses}  # fmt: skip
     if route.form is not None:

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tamis.server.access import Caller
-from tamis.server.channels import ChannelForm, shown
+from tamis.server.channels import ChannelForm, Open, shown
 from tamis.server.parts import Parts
 from tamis.server.publishing import read_messages
 from tamis.server.web.answers import body, form, json, whole_number
@@ -27,23 +27,26 @@ async def channel(parts: Parts, caller: Caller, request: Request) -> Response:
     found = parts.channels.get(caller, request.path_params["c"])
     oldest, _ = await parts.hub.in_reader(parts.hub.log.bounds, found.entry.number)
     readable = found.live.matched + 1
-    return json({**shown(found), "first": oldest, "readable": readable})
+    return _tagged(found, json({**shown(found), "first": oldest, "readable": readable}))
+
+
+def _tagged(found: Open, answer: Response) -> Response:
+    answer.headers["ETag"] = found.tag
+    return answer
 
 
 async def put_channel(parts: Parts, caller: Caller, request: Request) -> Response:
     name = request.path_params["c"]
     caller.require("manage", name)
     told: ChannelForm = await form(request, ChannelForm)
-    known = (caller.tenant, name) in parts.channels.by_name
-    change = parts.channels.change if known else parts.channels.create
-    made = await change(caller, name, told)
-    await parts.audit(caller, "channel.change" if known else "channel.create", name)
-    return json(shown(made), 200 if known else 201)
+    made, new = await parts.channels.put(caller, name, told, request.headers.get("if-match"))
+    await parts.audit(caller, "channel.create" if new else "channel.change", name)
+    return _tagged(made, json(shown(made), 201 if new else 200))
 
 
 async def close_channel(parts: Parts, caller: Caller, request: Request) -> Response:
     name = request.path_params["c"]
-    await parts.channels.close(caller, name)
+    await parts.channels.close(caller, name, request.headers.get("if-match"))
     await parts.audit(caller, "channel.close", name)
     return Response(status_code=204)
 

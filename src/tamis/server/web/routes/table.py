@@ -32,6 +32,7 @@ class RouteEntry(NamedTuple):
     form: type[Any] | None = None
     query: tuple[str, ...] = ()
     media: str = "application/json"
+    versioned: bool = False  # its answer has an ETag, and a change may ask for it by If-Match
 
 
 OPEN = {"/health": health.health, "/metrics": health.metrics}
@@ -41,9 +42,11 @@ _PAGE = ("q", "after", "limit")
 _RANGE = ("first", "before", "since", "until", "selector", "subjects", "limit")
 ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("GET", "/api/channels", channels.channels, "List channels", query=_PAGE),
-    RouteEntry("GET", _C, channels.channel, "Show a channel"),
-    RouteEntry("PUT", _C, channels.put_channel, "Create or change a channel", ChannelForm),
-    RouteEntry("DELETE", _C, channels.close_channel, "Close a channel and drop its messages"),
+    RouteEntry("GET", _C, channels.channel, "Show a channel", versioned=True),
+    RouteEntry("PUT", _C, channels.put_channel, "Create or change a channel", ChannelForm,
+               versioned=True),
+    RouteEntry("DELETE", _C, channels.close_channel, "Close a channel and drop its messages",
+               versioned=True),
     RouteEntry("POST", f"{_C}/messages", channels.publish,
                "Publish, or with dry=1 tell who would get it", Message, ("publisher", "dry")),
     RouteEntry("GET", f"{_C}/messages", replaying.replay, "Replay stored messages as JSON lines",

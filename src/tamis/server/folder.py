@@ -1,0 +1,47 @@
+"""The directory of a broker: only its owner reads it, and one broker uses it at a time."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import stat
+from pathlib import Path
+
+from tamis.errors import LogError
+
+LOG = logging.getLogger("tamis.server")
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def take(directory: Path) -> int:
+    """Make it or tighten it, and lock it; closing what this returns unlocks it."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise LogError(f"{directory}: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise LogError(f"{directory}: another broker uses this directory") from None
+    os.truncate(lock, 0)
+    os.write(lock, b"%d\n" % os.getpid())  # whom `tamis stop` asks to stop
+    _tighten(directory)
+    return lock
+
+
+def _tighten(directory: Path) -> None:
+    """Messages, hashes of passwords and secrets of webhooks are in these files."""
+    for path in (directory, *directory.glob("*"), *directory.glob("matchers/*")):
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if path.is_symlink() or not mode & _OTHERS:
+            continue
+        try:
+            path.chmod(mode & ~_OTHERS)
+        except OSError as error:
+            LOG.warning("%s: others may read it: %s", path, error.strerror)
+        else:
+            LOG.warning("%s: others could read it; its mode was %o, and is %o now",
+                        path, mode, mode & ~_OTHERS)  # fmt: skip
