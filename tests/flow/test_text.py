@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from flow.random_flows import random_run
 from tamis.errors import FlowError
-from tamis.flow import Arc, FlowBuilder, FlowLimits, Select, check, parse_flow, printed
+from tamis.flow import Arc, FlowBuilder, FlowLimits, Select, check, parse_flow, printed, run
 from tamis.flow.model import Flow
+from tamis.language import Literal, canonical
 
 STOCKS = """\
 space NYSE(issue: string, price: double, vol: int)
@@ -96,6 +97,21 @@ def test_the_builder_makes_rules_guards_and_dots():
         "A -> B : [x, ... when x > 5] => [big := TRUE, ...] | [x, ...] => [big := FALSE, ...]",
     ]
     assert list(built.graph().schemas["B"]) == ["big", "odd name"]
+
+
+@pytest.mark.parametrize(
+    "text", ["a\nb", "\n", "it's\n'so'\n", "a\n  b", '"\n"', "# no comment\nspace X(s: int)"]
+)
+def test_the_builder_keeps_line_breaks_in_constants(text: str):
+    constant = canonical(Literal.of(text))
+    built = FlowBuilder()
+    built.space("A", {"s": str, "b\nc": int}, where=f"s <>\n{constant} OR\ns IS NOT NULL")
+    arc = built.arc("A", "B").select(f"s\n= {constant} # it's this one").select("`b\nc` > 1")
+    arc.transform(t=f"coalesce({constant},\ns)", b="`b\nc`")
+    rows = [{"s": text, "b\nc": n} for n in (1, 2)] + [{"s": text.replace("\n", "\n  "), "b\nc": 2}]
+    expected = [{"t": text, "b": 2} for row in rows if row == {"s": text, "b\nc": 2}]
+    for graph in (built.graph(), check(parse_flow(printed(built.build())))):
+        assert run(graph, {"A": rows}).spaces["B"] == expected
 
 
 def test_errors_of_the_builder_name_the_arc():

@@ -6,6 +6,7 @@ in errors point into the printed text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Self
 
@@ -15,6 +16,9 @@ from tamis.flow.model import Flow
 from tamis.flow.text.printer import name_text, scalar_text
 from tamis.flow.text.reader import parse_flow
 from tamis.schema import Schema
+
+# A line break, unless it is inside of quotes, backticks or a comment.
+_BREAK = re.compile(r"""('[^']*+'|"[^"]*+"|`[^`]*+`|\#[^\n]*+)|\n""")
 
 
 class FlowBuilder:
@@ -96,7 +100,7 @@ class FlowBuilder:
 
     def text(self) -> str:
         """All statements as they were given."""
-        return "".join(f"{_one_line(str(s))}\n" for s in self._statements)
+        return "".join(f"{_indented(str(s))}\n" for s in self._statements)
 
     def build(self) -> Flow:
         return parse_flow(self.text(), self.limits)
@@ -114,7 +118,8 @@ class ArcBuilder:
 
     def select(self, condition: str) -> Self:
         """Let only messages pass for which the condition is true."""
-        self._steps.append(f"select {condition}")
+        end = "\n" if "#" in condition else ""  # a comment must not reach the next step
+        self._steps.append(f"select {condition}{end}")
         return self
 
     def transform(
@@ -178,6 +183,7 @@ def _named(outputs: Mapping[str, str], when: str | None) -> Iterable[str]:
     return found
 
 
-def _one_line(statement: str) -> str:
-    """A statement whose expressions have line breaks of their own still begins in column 0."""
-    return statement.replace("\n", "\n  ")
+def _indented(statement: str) -> str:
+    """With further lines indented: what begins in column 0 is another statement. Line breaks of
+    constants stay as they are."""
+    return _BREAK.sub(lambda found: found[1] or "\n  ", statement)
