@@ -15,6 +15,7 @@ from tamis.errors import MessageError, SchemaError
 
 Scalar = bool | int | float | str | datetime.datetime
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
+_LONGEST = 40  # characters of a bad text shown in an error
 
 
 class Type(enum.Enum):
@@ -129,6 +130,7 @@ class Schema(Mapping[str, Attribute]):
             if a.default is not None and a.shape is not Shape.SCALAR:
                 raise SchemaError(f"attribute {a.name!r} is a {a.shape.value}: it has no default")
             if a.default is not None:
+                _refuse_text(a)
                 _convert(a.name, a.type, a.default, SchemaError)
 
     @classmethod
@@ -165,7 +167,8 @@ class Schema(Mapping[str, Attribute]):
         return len(self.attributes)
 
     def convert(self, name: str, value: Any) -> Any:
-        """`value` as the attribute's type (an int where a double is due, ...), None if undefined.
+        """`value` as the attribute's type (an int where a double is due, ISO 8601 text where a
+        timestamp is, ...), None if undefined.
 
         Raises MessageError where the types do not fit.
         """
@@ -255,6 +258,28 @@ def type_named(name: str) -> Type | None:
     return _NAMES.get(word) or _NAMES.get(word.removesuffix("type"))
 
 
+def moment(name: str, text: str, error: type[Exception] = MessageError) -> datetime.datetime:
+    """The moment that ISO 8601 text names, to the microsecond; without an offset it is UTC."""
+    try:
+        found = datetime.datetime.fromisoformat(text)
+        if found.utcoffset() is None:
+            return found.replace(tzinfo=datetime.UTC)
+        return found.astimezone(datetime.UTC)
+    except OverflowError:
+        raise error(f"{name} = {text!r} is outside the years 1 to 9999 in UTC") from None
+    except ValueError:
+        shown = ascii(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
+        raise error(f"{name} = {shown} is not a timestamp: write 2000-02-01T09:30:00Z") from None
+
+
+def _refuse_text(attribute: Attribute) -> None:
+    """A default is a value; `Schema.of` reads those that are texts."""
+    if attribute.type is Type.TIMESTAMP and isinstance(attribute.default, str):
+        raise SchemaError(
+            f"the default of {attribute.name!r} is text: give a datetime, or use Schema.of"
+        )
+
+
 def _shown(value: Any) -> str:
     """Python refuses to print integers of many thousand digits."""
     bits = value.bit_length()
@@ -271,4 +296,6 @@ def _convert(name: str, kind: Type, value: object, error: type[Exception]) -> Sc
         return float(value)  # type: ignore[arg-type]
     if isinstance(value, float) and kind is Type.INT and value.is_integer():
         return _convert(name, kind, int(value), error)
+    if isinstance(value, str) and kind is Type.TIMESTAMP:
+        return moment(name, value, error)
     raise error(f"{name} = {value!r} is not of type {kind.value}")

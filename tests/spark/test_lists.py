@@ -12,7 +12,7 @@ from lists import expected, fitting, table_of
 from tamis import Matcher, Schema
 from tamis.errors import InputError, SelectorError
 from tamis.language import canonical
-from tamis.spark import counts, match, plan_of, schema_of
+from tamis.spark import counts, match, plan_of, problems, schema_of
 
 
 @pytest.mark.parametrize("semantics", ["sql", "default", "total"])
@@ -60,3 +60,18 @@ def test_the_schema_of_a_frame_knows_arrays_and_maps(spark):
     matcher.add("a", "ANY(tags) = 1")
     with pytest.raises(InputError, match="the schema says list<int>"):
         match(frame, matcher)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("symbol = 'IBM'", "tags = 'IBM'"), ("SIZE(tags) = 1", "SIZE(labels) = 1")]
+)
+@pytest.mark.parametrize("plan", ["auto", "matcher"])
+def test_a_bad_rule_is_a_problem_whatever_came_before_it(spark, plan, good, bad):
+    columns = "symbol string, tags array<string>, labels map<string,string>"
+    frame = spark.createDataFrame([("IBM", ["IBM"], {"a": "b"})], columns)
+    rules = [("good", good), ("bad", bad)]
+    assert [row.id for row in problems(frame, rules).collect()] == ["bad"]
+    found = match(frame, rules, on_error="report", plan=plan).collect()
+    assert [row["subscriptions"] for row in found] == [["good"]]
+    with pytest.raises(SelectorError):
+        match(frame, rules, plan=plan)

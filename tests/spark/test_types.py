@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis import Matcher, Schema
 from tamis.schema import Type
-from tamis.spark import match, schema_of
+from tamis.spark import match, plan_of, schema_of
 
 D = datetime.datetime
 UTC = datetime.UTC
@@ -113,3 +113,18 @@ def test_an_exact_name_wins_over_a_nested_one(spark):
     made = Matcher(schema_of(frame))
     made.add(1, "`a.b` = 'text'")
     assert match(frame, made).first()["subscriptions"] == [1]
+
+
+@pytest.mark.parametrize("plan", ["auto", "matcher"])
+def test_times_as_text_are_read_where_the_schema_says_timestamp(spark, plan):
+    texts = ["2013-01-01", "2013-01-01T02:00:00+02:00", "20130101T103000Z", None, "soon"]
+    rows = [(n, text, [text, None]) for n, text in enumerate(texts)]
+    frame = spark.createDataFrame(rows, "n int, t string, ts array<string>")
+    matcher = Matcher(Schema.of(n=int, t="timestamp", ts="list<timestamp>"))
+    matcher.add("first", "t = TIMESTAMP '2013-01-01'")
+    matcher.add("later", "ANY(ts) > TIMESTAMP '2013-01-01'")
+    found = match(frame, matcher, on_error="report", plan=plan).orderBy("n").collect()
+    good = [{"t": text, "ts": [text, None]} for text in texts[:4]]
+    assert [row["subscriptions"] for row in found[:4]] == [matcher.match(row) for row in good]
+    assert found[4]["_error"].startswith("t = 'soon' is not a timestamp")
+    assert "column t has texts, and the schema says timestamp" in str(plan_of(frame, matcher))

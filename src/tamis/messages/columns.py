@@ -6,6 +6,7 @@ silently, and it never stops the rows beside it.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 from collections.abc import Iterator
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.errors import InputError
+from tamis.errors import InputError, MessageError
 from tamis.messages.table import arrow_type
-from tamis.schema import INT_MAX, Type
+from tamis.schema import INT_MAX, Type, moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -129,6 +130,8 @@ def fit(name: str, column: pa.Array, kind: Type, misfits: Misfits) -> pa.Array:
     found = column_type(column.type)
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), arrow_type(kind))
+    if found is Type.STRING and kind is Type.TIMESTAMP:
+        return _moments(name, normal(name, column, misfits), misfits)
     if found is None or not found.like(kind):
         raise InputError(f"column {name} is of type {column.type}, the schema says {kind.value}")
     values = normal(name, column, misfits)
@@ -137,6 +140,29 @@ def fit(name: str, column: pa.Array, kind: Type, misfits: Misfits) -> pa.Array:
     if kind is Type.DOUBLE:
         return values.cast(pa.float64(), safe=False)
     return _whole(name, values, misfits)
+
+
+def _moments(name: str, texts: pa.Array, misfits: Misfits) -> pa.Array:
+    """ISO 8601 texts as timestamps. Arrow reads the usual forms, all of one kind; of others each
+    different text is read by itself."""
+    import pyarrow as pa
+
+    for zone in (None, "UTC"):
+        with contextlib.suppress(pa.ArrowInvalid):
+            return _timestamps(name, texts.cast(pa.timestamp("us", zone)), misfits)
+    coded = texts.dictionary_encode()
+    found: list[datetime.datetime | None] = []
+    reasons: dict[int, str] = {}
+    for number, text in enumerate(coded.dictionary.to_pylist()):
+        try:
+            found.append(moment(name, text))
+        except MessageError as error:
+            found.append(None)
+            reasons[number] = str(error)
+    for row, number in enumerate(coded.indices.to_pylist() if reasons else ()):
+        if number in reasons:
+            misfits.setdefault(row, reasons[number])
+    return pa.array(found, arrow_type(Type.TIMESTAMP)).take(coded.indices)
 
 
 def _whole(name: str, column: pa.Array, misfits: Misfits) -> pa.Array:

@@ -15,7 +15,7 @@ from tamis.messages.columns import column_type
 from tamis.messages.containers import shape_of, values_type
 from tamis.messages.source import opened, reading
 from tamis.messages.tabular import is_pandas
-from tamis.messages.texts import from_text, timestamp
+from tamis.messages.texts import from_text
 from tamis.schema import Attribute, Scalar, Schema, Shape, Type, type_named
 
 if TYPE_CHECKING:
@@ -269,11 +269,4 @@ def _json_entry(name: str, spec: Any) -> object:
     unknown = sorted(set(spec) - {"type", "default"})
     if unknown:
         raise SchemaError(f"attribute {name!r} has unknown settings: {', '.join(unknown)}")
-    kind, default = str(spec.get("type")), spec.get("default")
-    is_timestamp = Schema.of({name: kind})[name].type is Type.TIMESTAMP
-    if is_timestamp and isinstance(default, str):
-        try:
-            default = timestamp(name, default)
-        except MessageError as error:
-            raise SchemaError(f"a default does not fit: {error}") from None
-    return (kind, default)
+    return str(spec.get("type")), spec.get("default")

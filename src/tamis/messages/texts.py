@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 from typing import Any
 
 from tamis.errors import MessageError
 from tamis.messages.rows import excerpt
-from tamis.messages.values import fitted, settle, utc
-from tamis.schema import Scalar, Schema, Shape, Type
+from tamis.messages.values import fitted, settle
+from tamis.schema import Scalar, Schema, Shape, Type, moment
 
 _INT = re.compile(r"[+-]?[0-9]++")
 _DOUBLE = re.compile(r"[+-]?([0-9]++(\.[0-9]*+)?+|\.[0-9]++)([eE][+-]?[0-9]++)?+")
@@ -50,36 +49,16 @@ def from_text(schema: Schema, name: str, text: str) -> Scalar | None:
     if kind is Type.BOOL and text.lower() in _BOOLS:
         return _BOOLS[text.lower()]
     if kind is Type.TIMESTAMP:
-        return timestamp(name, text)
+        return moment(name, text)
     raise MessageError(f"{name} = {excerpt(repr(text))} is not of type {kind.value}")
 
 
 def from_value(schema: Schema, name: str, value: Any) -> Any:
     """A value of a JSON document as the schema wants it. Timestamps are ISO 8601 text."""
-    if schema[name].type is Type.TIMESTAMP:
-        if isinstance(value, list):
-            value = [_moment(name, one) for one in value]
-        elif isinstance(value, dict):
-            value = {key: _moment(name, one) for key, one in value.items()}
-        value = _moment(name, value)
     try:
         return fitted(schema, name, settle(name, value))
     except MessageError as error:
         raise MessageError(excerpt(error)) from None
-
-
-def _moment(name: str, value: Any) -> Any:
-    return timestamp(name, value) if isinstance(value, str) else value
-
-
-def timestamp(name: str, text: str) -> datetime.datetime:
-    """ISO 8601, to the microsecond; without an offset it is UTC."""
-    try:
-        return utc(name, datetime.datetime.fromisoformat(text))
-    except ValueError:
-        raise MessageError(
-            f"{name} = {excerpt(repr(text))} is no timestamp: write 2000-02-01T09:30:00Z"
-        ) from None
 
 
 def _integer(name: str, text: str) -> int:

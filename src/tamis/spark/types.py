@@ -123,7 +123,8 @@ def quoted(name: str) -> str:
 
 
 def argument(messages: DataFrame, name: str, schema: Schema | None) -> Column | None:
-    """Attribute `name` as it goes to Python; None where the frame has no such column.
+    """Attribute `name` as it goes to Python; None where the frame has no such column. Texts go
+    there for timestamps: workers read them.
 
     Of a column that compares with nothing only that it is there goes, not what it holds.
     """
@@ -146,11 +147,12 @@ def argument(messages: DataFrame, name: str, schema: Schema | None) -> Column | 
 
 
 def _fits_attribute(given: spark.DataType, own: Attribute) -> bool:
-    if own.shape is Shape.SCALAR:
-        return fits(given, own.type)
+    if isinstance(given, spark.NullType):
+        return True
     found = attribute_of(given)
-    alike = found is not None and found.shape is own.shape and found.type.like(own.type)
-    return isinstance(given, spark.NullType) or alike
+    if found is None or found.shape is not own.shape:
+        return False
+    return found.type.like(own.type) or (found.type, own.type) == (Type.STRING, Type.TIMESTAMP)
 
 
 def fits(given: spark.DataType, wanted: Type) -> bool:

@@ -129,6 +129,8 @@ def _as(value: Value, wanted: Type, name: str) -> Value:
         return Value(value.column.cast("double"), wanted)
     if value.type is Type.DOUBLE and wanted is Type.INT:
         raise NotNative(f"column {name} has doubles, and the schema says int")
+    if value.type is Type.STRING and wanted is Type.TIMESTAMP:
+        raise NotNative(f"column {name} has texts, and the schema says timestamp")
     return undefined(wanted)  # a column without a type has no value; others were refused before
 
 
