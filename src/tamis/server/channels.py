@@ -11,7 +11,7 @@ import msgspec
 
 from tamis.errors import ChannelError, RegistryError, VersionError
 from tamis.pubsub.broker.intake import Admission
-from tamis.pubsub.broker.judge import Language
+from tamis.pubsub.broker.judge import Language, refuse_reserved
 from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
 from tamis.pubsub.channel_files import read_channels, write_toml
@@ -210,6 +210,8 @@ def _check_version(name: str, known: Open | None, match: str | None) -> None:
 
 
 def _entry(channel: Channel, tenant: str, name: str, form: ChannelForm) -> ChannelEntry:
+    for attribute in channel.attributes:
+        refuse_reserved(attribute.name)
     try:
         return msgspec.convert(
             {

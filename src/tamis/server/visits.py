@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from tamis.errors import AccessError, TamisError
+from tamis.errors import AccessError
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.subject import SubjectFilter
 from tamis.server.access import Caller, Door
@@ -177,10 +177,7 @@ class Visits:
                 return
         bound = self._bounds.get(one.principal, "")
         if one.bound != bound:
-            try:
-                self.hub.broker.bind(one, bound)
-            except TamisError as error:  # in the dialect of this channel it has no meaning
-                self.hub.broker.revoke(one, error)
+            self.hub.broker.bind(one, bound)
 
 
 def permitted(caller: Caller, channel: Open, one: Subscription) -> bool:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tamis.pubsub.broker.seats import Share
     from tamis.pubsub.broker.subscription import Subscription
 
+TRIMMED = "trimmed"  # why messages are gone: the channel keeps them no longer
+
 
 class Commit(NamedTuple):
     """Append the blocks to the log, then call `committed` or `not_committed`."""
@@ -81,12 +83,13 @@ class Gathered(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Messages that the subscription had not read yet were trimmed."""
+    """Messages that the subscription had not read yet are gone, and why."""
 
     session: int
     subscription: Subscription
     first: int
     last: int
+    reason: str = TRIMMED
 
 
 class Taken(NamedTuple):
@@ -97,15 +100,22 @@ class Taken(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """The session gets nothing more of the subscription, and why: it was removed, or a right or a
-    channel is gone."""
+    """The session gets nothing more of the subscription, and why: it was removed, a right or a
+    channel is gone, or the broker failed on it."""
 
     session: int
     subscription: Subscription
     error: TamisError
 
 
+class Fault(NamedTuple):
+    """The broker failed at something. It went on without it; somebody should know."""
+
+    where: str
+    error: Exception
+
+
 ToSession = Deliver | Lost | Taken | Ended
 Action = (
-    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | ToSession
+    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | ToSession | Fault
 )  # fmt: skip

@@ -58,7 +58,8 @@ class Put(Change):
     def prepare(self, scratch: Scratch, since: int) -> None:
         known = scratch.get(self.key)
         if known is None:
-            cursor = (since if self.start is None else max(self.start, 1)) - 1
+            start = since if self.start is None else min(max(self.start, 1), since)
+            cursor = start - 1  # nobody begins behind the end: what comes next would be skipped
             version = Version(1, self.subjects, self.selector)
             known = Stored(self.channel, self.name, self.principal, (version,), cursor,
                            summary=self.summary, begun=cursor)  # fmt: skip

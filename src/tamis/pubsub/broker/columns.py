@@ -16,7 +16,8 @@ from tamis.schema import Schema, Type
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FIELD, LENGTH = "_subject", "_subject_length"
+RESERVED = "$tamis$"  # names with it are the broker's own: a selector that contains it is refused
+FIELD, LENGTH = RESERVED, f"{RESERVED}length"  # a field of the subject, and how many it has
 _PLAIN = {Type.INT: "int64", Type.DOUBLE: "float64", Type.STRING: "string", Type.BOOL: "bool"}
 
 

@@ -20,12 +20,12 @@ from tamis.engine.ids import Id
 from tamis.engine.intake.notices import Notice
 from tamis.engine.matcher import Matcher
 from tamis.engine.matches import Matches
-from tamis.errors import MessageError
+from tamis.errors import MessageError, SelectorError, TamisError
 from tamis.language import Limits, check, parse
 from tamis.logic import Semantics
 from tamis.messages.texts import from_value
 from tamis.messages.values import settle
-from tamis.pubsub.broker.columns import FIELD, LENGTH, columns
+from tamis.pubsub.broker.columns import FIELD, LENGTH, RESERVED, columns
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.subject import MAX_FIELDS, SubjectFilter
 from tamis.schema import INT_MAX, INT_MIN, Attribute, Schema, Type
@@ -64,6 +64,7 @@ class Language:
         """Refuse a selector that does not stand by itself, or compares unlike types."""
         if not selector:
             return
+        refuse_reserved(selector)
         condition = parse(selector, dialect=self.dialect, limits=self.limits)
         types = check(condition, None, text=selector)
         known = all(name in self.schema for name in types)
@@ -102,8 +103,21 @@ class Language:
                 raise MessageError(f"the message has no {name}: this channel needs every attribute")
 
     def read(self, body: bytes) -> Attributes:
-        """The attributes of a stored body."""
-        return self.checked(DECODE(body))
+        """The attributes of a stored body. It was checked when it was published, perhaps before
+        the channel had all of its attributes: a value that does not fit them is undefined."""
+        attributes = DECODE(body)
+        try:
+            return self.checked(attributes)
+        except MessageError:
+            return {name: self._fitting(name, value) for name, value in DECODE(body).items()}
+
+    def _fitting(self, name: str, value: Any) -> Any:
+        if value is None or name not in self.schema or isinstance(value, dict | list):
+            return value
+        try:
+            return from_value(self.schema, name, value)
+        except MessageError:
+            return None
 
 
 def check_nested(name: str, value: Any, depth: int = 0) -> None:
@@ -121,7 +135,12 @@ def check_nested(name: str, value: Any, depth: int = 0) -> None:
 
 
 def joined(subjects: str, selector: str, bound: str = "") -> str:
-    """One selector for a subject filter, a selector that was checked, and one to AND to it."""
+    """One selector for a subject filter, a selector that was checked, and one to AND to it.
+
+    SelectorError if one of the two names what the broker calls the fields of subjects.
+    """
+    refuse_reserved(selector)
+    refuse_reserved(bound)
     if subjects == ">" and not bound:
         return selector or "TRUE"
     rule = SubjectFilter.parse(subjects).rule
@@ -130,6 +149,13 @@ def joined(subjects: str, selector: str, bound: str = "") -> str:
         parts.append(f"{LENGTH} {'>' if rule.open else '='} {rule.length}")
     parts += [f"({text})" for text in (selector, bound) if text]
     return " AND ".join(parts) or "TRUE"
+
+
+def refuse_reserved(selector: str) -> None:
+    """No selector can ask about the broker's own attributes. A name that contains the reserved text
+    contains it letter by letter, in backticks too, so no parser has to be asked."""
+    if (at := selector.find(RESERVED)) >= 0:
+        raise SelectorError(f"{RESERVED} is reserved", text=selector, at=at, hint="use other names")
 
 
 def _quoted(text: str) -> str:
@@ -167,30 +193,41 @@ class Judge:
 
     def restore(
         self, filters: Iterable[tuple[int, str, str, str]], saved: Matcher | None = None
-    ) -> None:
+    ) -> dict[Id, TamisError]:
         """Exactly these; what `saved` holds under the same number and text is taken from it.
 
-        There may be a million: they are looked at one by one.
+        Returns why some were not taken, by number. There may be a million filters: they are looked
+        at one by one.
         """
-        old: dict[Id, str] = {}
-        if saved is not None and self._agrees(saved):
-            self.matcher, old = saved, dict(saved.items())
-        new, changed = [], []
-        self._by_subject = set()
+        texts, bad = self._texts(filters)
+        old = dict(saved.items()) if saved is not None and self._agrees(saved) else {}
+        same = [number for number, text in texts.items() if old.get(number) == text]
+        if saved is not None and 2 * len(same) > len(old):  # else it is not worth keeping
+            self.matcher = saved
+            for gone in old.keys() - set(same):
+                self.matcher.remove(gone)
+            for number in same:
+                del texts[number]
+        self.matcher.add_many(texts.items(), lambda number, _, error: bad.update({number: error}))
+        self.changes += len(texts)
+        _ = 0 in self.matcher  # a saved one makes its table of ids now, not for who comes first
+        return bad
+
+    def _texts(
+        self, filters: Iterable[tuple[int, str, str, str]]
+    ) -> tuple[dict[Id, str], dict[Id, TamisError]]:
+        """The selectors for the matcher, by number; and why some have none."""
+        texts: dict[Id, str] = {}
+        bad: dict[Id, TamisError] = {}
         for number, subjects, selector, bound in filters:
-            text = joined(subjects, selector, bound)
-            known = old.pop(number, None)
-            if known != text:
-                new.append((number, text))
-                if known is not None:
-                    changed.append(number)
+            try:
+                texts[number] = joined(subjects, selector, bound)
+            except TamisError as error:
+                bad[number] = error
+                continue
             if subjects != ">":
                 self._by_subject.add(number)
-        for gone in (*old, *changed):
-            self.matcher.remove(gone)
-        self.matcher.add_many(new)
-        self.changes += len(new)
-        _ = 0 in self.matcher  # a saved one makes its table of ids now, not for who comes first
+        return texts, bad
 
     def _agrees(self, saved: Matcher) -> bool:
         own = self.matcher
@@ -199,8 +236,10 @@ class Judge:
         )  # fmt: skip
 
     def remove(self, number: int) -> None:
+        """One that is not here is ignored: it was set aside."""
         self.changes += 1
-        self.matcher.remove(number)
+        if number in self.matcher:
+            self.matcher.remove(number)
         self._by_subject.discard(number)
 
     def match(self, messages: Sequence[tuple[str, Attributes]]) -> list[list[int]]:

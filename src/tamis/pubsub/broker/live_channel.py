@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Iterable
 from itertools import islice
@@ -15,12 +16,13 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.records import Record
-from tamis.pubsub.broker.seats import Numbers, Seats
+from tamis.pubsub.broker.seats import Numbers, Seats, Share
 from tamis.pubsub.broker.session import Session
 from tamis.pubsub.broker.stored import Stored, Version
 from tamis.pubsub.broker.subscription import Subscription
 
 _BODY, _SUBJECT = attrgetter("body"), attrgetter("subject")
+Judged = tuple[Numbers, Numbers]  # see `Judge.judge`
 
 
 class LiveChannel:
@@ -58,12 +60,13 @@ class LiveChannel:
         self.seats.know(number)
 
     def put(self, subscription: Subscription) -> None:
-        filter = subscription.filter
-        self.judge.put(subscription.number, filter.subjects, filter.selector, subscription.bound)
+        """It is held even if the judge does not take it; then set it aside, or remove it."""
         self._by_number[subscription.number] = subscription
         if subscription.name not in self.subscriptions:
             self.owned.add(subscription)
         self.subscriptions[subscription.name] = subscription
+        self.judge.put(*_filter(subscription))
+        subscription.problem = ""
 
     def restore(
         self, stored: Iterable[tuple[Stored, str]], window: int, saved: Matcher | None
@@ -81,9 +84,10 @@ class LiveChannel:
         for one in many:
             one.number = one.number or self.number_for()
             self._by_number[one.number] = one
-        self.judge.restore(
-            ((s.number, s.filter.subjects, s.filter.selector, s.bound) for s in many), saved
-        )
+        bad = self.judge.restore(map(_filter, many), saved)
+        for number, error in bad.items():
+            if (one := self._by_number[int(number)]) is not None:
+                one.problem = str(error)
         self.subscriptions.update((s.name, s) for s in many)
         for one in many:
             self.owned.add(one)
@@ -107,24 +111,27 @@ class LiveChannel:
     def committed(self, records: Iterable[Record]) -> None:
         self.waiting += records
 
-    def match(self, touched: dict[int, Session]) -> act.Gathered | None:
-        """Judge what waits, and put each match into the outbox of its session, or into an array.
+    def judged(self) -> Judged:
+        """Who wants which of the messages that wait. If the judge fails, nothing has changed."""
+        if not self.subscriptions:
+            return np.zeros(len(self.waiting) + 1, np.int64), np.zeros(0, np.int64)
+        return self.judge.judge(self.waiting)
+
+    def hand_out(self, judged: Judged, touched: dict[int, Session]) -> act.Gathered | None:
+        """Put each match into the outbox of its session, or into an array.
 
         A session without room, and a subscription with too much to acknowledge, leave the live
         path here: they will read from the log.
         """
-        records, self.waiting = self.waiting, []
-        self.matched = records[-1].sequence
-        if not self.subscriptions:
-            return None
-        offsets, numbers = self.judge.judge(records)
+        offsets, numbers = judged
+        records, shares = self.waiting, list[Share]()
+        rest = np.arange(len(numbers))
         self.matches += len(numbers)
-        if not self.seats.taken:
-            self._deliver(records, offsets, numbers, np.arange(len(numbers)), touched)
-            return None
-        shares, rest = self.seats.share(offsets, numbers, _sizes(records))
-        self.deliveries += len(numbers) - len(rest)
+        if self.seats.taken:
+            shares, rest = self.seats.share(offsets, numbers, _sizes(records))
+            self.deliveries += len(numbers) - len(rest)
         self._deliver(records, offsets, numbers, rest, touched)
+        self.matched, self.waiting = records[-1].sequence, []
         return act.Gathered(records, self.seats.prefixes, shares) if shares else None
 
     def _deliver(
@@ -139,6 +146,64 @@ class LiveChannel:
             subscription.matched += 1
             if subscription.live and deliver(subscription, records[row], touched):
                 self.deliveries += 1
+
+    # --- faults ---------------------------------------------------------------------
+
+    def culprits(self) -> list[Subscription]:
+        """Subscriptions on which no judge can judge what waits. The newest are looked at first, in
+        groups that double: what was there before the last message did no harm then."""
+        numbers, size = [int(n) for n in self.judge.matcher][::-1], 1
+        while numbers:
+            group, numbers = numbers[:size], numbers[size:]
+            if found := self._failing(group):
+                return found
+            size *= 2
+        return []
+
+    def _failing(self, numbers: list[int]) -> list[Subscription]:
+        held = [one for n in numbers if (one := self._by_number[n]) is not None]
+        if not held or self._sound(held):
+            return []
+        if len(held) == 1:
+            return [] if self._sound(held) else held  # once more: it may have been an accident
+        half = len(numbers) // 2
+        return [*self._failing(numbers[:half]), *self._failing(numbers[half:])]
+
+    def _sound(self, held: list[Subscription]) -> bool:
+        judge = Judge(self.language)
+        try:
+            judge.restore(map(_filter, held))
+            judge.judge(self.waiting)
+        except Exception:
+            return False
+        return True
+
+    def set_aside(self, subscription: Subscription, problem: str) -> None:
+        """It stays, and nothing is judged by it until somebody puts it again."""
+        subscription.problem = problem
+        try:
+            self.judge.remove(subscription.number)
+        except Exception:
+            self.renew()
+
+    def renew(self) -> None:
+        """A new judge of all that were not set aside."""
+        judge = Judge(self.language)
+        held = [one for one in self.subscriptions.values() if not one.problem]
+        judge.restore(map(_filter, held))
+        judge.changes += self.judge.changes
+        self.judge = judge
+
+    def fall_behind(self) -> None:
+        """What waits was not judged: whoever is on the live path reads it from the log, where
+        each has a judge of its own."""
+        first, self.matched = self.waiting[0].sequence, self.waiting[-1].sequence
+        self.waiting = []
+        for one in self.subscriptions.values():
+            if one.live:
+                one.live, one.position = False, first
+        with contextlib.suppress(Exception):
+            self.renew()  # what comes next may have more luck with a new one
 
     def judge_of(self, subscription: Subscription, version: Version) -> Judge:
         """The judge of one version of one subscription."""
@@ -155,6 +220,10 @@ def _sizes(records: list[Record]) -> Numbers:
     """Bytes of each message, without what a protocol writes around it."""
     bodies, subjects = map(len, map(_BODY, records)), map(len, map(_SUBJECT, records))
     return np.fromiter(map(add, bodies, subjects), np.int64, len(records))
+
+
+def _filter(one: Subscription) -> tuple[int, str, str, str]:
+    return one.number, one.filter.subjects, one.filter.selector, one.bound
 
 
 class Owned:

@@ -19,7 +19,7 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change, End, Pause, Put, Scratch
 from tamis.pubsub.broker.intake import Admission, Draft, Group
 from tamis.pubsub.broker.judge import Language
-from tamis.pubsub.broker.live_channel import LiveChannel, deliver
+from tamis.pubsub.broker.live_channel import Judged, LiveChannel, deliver
 from tamis.pubsub.broker.recaps import Recap
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.broker.session import Session
@@ -158,11 +158,55 @@ class Broker:
         for channel in self.channels.values():
             if channel.waiting:
                 before = channel.deliveries
-                if (gathered := channel.match(touched)) is not None:
-                    self._actions.append(gathered)
+                self._match(channel, touched)
                 self.delivered += channel.deliveries - before
         self._flush(touched)
         self._store()
+
+    def _match(self, channel: LiveChannel, touched: dict[int, Session]) -> None:
+        """If the judge fails, everybody reads from the log: nothing that was committed is passed
+        over."""
+        try:
+            gathered = channel.hand_out(self._judged(channel), touched)
+        except Exception as error:
+            self._report(f"judging channel {channel.number}", error)
+            channel.fall_behind()
+            for subscription in channel.subscriptions.values():
+                self._feed(subscription)
+        else:
+            if gathered is not None:
+                self._actions.append(gathered)
+
+    def _judged(self, channel: LiveChannel) -> Judged:
+        """A judge that fails tries once more, and then without those on which it fails."""
+        tries = 0
+        while True:
+            try:
+                return channel.judged()
+            except Exception as error:
+                self._report(f"judging channel {channel.number}", error)
+                tries += 1
+                culprits = channel.culprits() if tries > 1 else []
+                if tries > 1 and not culprits:
+                    raise
+                for culprit in culprits:
+                    self.fail(culprit, error)
+
+    def _report(self, where: str, error: Exception) -> None:
+        self._actions.append(act.Fault(where, error))
+
+    def fail(self, subscription: Subscription, error: Exception) -> None:
+        """Set aside a subscription that cannot be judged or sent, so that the others go on. Its
+        session is told. A durable one stays as it is, and is tried again by whoever takes it up."""
+        self._report(f"subscription {subscription.name}", error)
+        told = set_aside(subscription, error)
+        self._end(subscription, told)
+        channel = self.channels.get(subscription.channel)
+        if channel is None or subscription.name not in channel.subscriptions:
+            return
+        channel.set_aside(subscription, str(told))
+        if not subscription.durable:
+            channel.remove(subscription)
 
     def _flush(self, touched: dict[int, Session]) -> None:
         for session in touched.values():
@@ -197,7 +241,18 @@ class Broker:
 
     def attach(self, session: int, subscription: Subscription) -> None:
         """Let a session take up a durable subscription."""
+        if subscription.problem and not self._put(subscription):
+            return
         self._attach(subscription, self.sessions[session])
+
+    def _put(self, subscription: Subscription) -> bool:
+        """Whether the judge takes it as it is now; if not, it is set aside."""
+        try:
+            self.channels[subscription.channel].put(subscription)
+        except Exception as error:
+            self.fail(subscription, error)
+            return False
+        return True
 
     def _attach(self, subscription: Subscription, session: Session, *, short: bool = False) -> None:
         """From its cursor on: what was sent and not acknowledged is sent again."""
@@ -327,7 +382,10 @@ class Broker:
             self._actions.append(lost)
             subscription.position = last + 1
         touched: dict[int, Session] = {}
-        self._deliver_read(channel, subscription, records, touched)
+        try:
+            self._deliver_read(channel, subscription, records, touched)
+        except Exception as error:
+            self.fail(subscription, error)
         self._flush(touched)
         self._resume(subscription)
 
@@ -340,11 +398,22 @@ class Broker:
     ) -> None:
         known = [r for r in records if r.sequence <= channel.matched]
         for version, part in _by_version(subscription, known):
-            for record in channel.judge_of(subscription, version).hits(part):
+            for record in self._hits(channel, subscription, version, part):
                 if not deliver(subscription, record, touched):
                     return  # its position is this record
                 self.delivered += 1
             subscription.position = part[-1].sequence + 1
+
+    def _hits(
+        self, channel: LiveChannel, one: Subscription, version: Version, records: list[Record]
+    ) -> list[Record]:
+        """A judge that fails is replaced once."""
+        try:
+            return channel.judge_of(one, version).hits(records)
+        except Exception as error:
+            self._report(f"judging subscription {one.name}", error)
+            one.judged = None
+            return channel.judge_of(one, version).hits(records)
 
     # --- subscribing -----------------------------------------------------------------
 
@@ -366,8 +435,13 @@ class Broker:
             raise SubscriptionError(f"there is a subscription {stored.name!r} already")
         subscription = Subscription(stored, channel.number_for(), durable=False, bound=bound)
         subscription.label, subscription.shape = label or stored.name, shape
-        channel.put(subscription)
-        subscription.cursor = (channel.matched + 1 if start is None else start) - 1
+        try:
+            channel.put(subscription)
+        except BaseException:
+            channel.remove(subscription)
+            raise
+        after = channel.matched + 1
+        subscription.cursor = (after if start is None else min(start, after)) - 1
         self._attach(subscription, holder)
         return subscription
 
@@ -417,7 +491,7 @@ class Broker:
     def bind(self, subscription: Subscription, bound: str) -> None:
         """Another selector that the server adds: in force for the next message."""
         subscription.bound, subscription.judged = bound, None
-        self.channels[subscription.channel].put(subscription)
+        self._put(subscription)  # in the dialect of this channel it may have no meaning
 
     def change(self, change: Change) -> None:
         """Change durable subscriptions; `Applied` or `Refused` will answer the request."""
@@ -434,6 +508,9 @@ class Broker:
                 self._prepare(change)
             except TamisError as error:
                 self._actions.append(act.Refused(change.request, error))
+            except Exception as error:
+                self._report(f"a change of subscription {change.name}", error)
+                self._actions.append(act.Refused(change.request, failed(error)))
         if self._storing:
             put = [one for one in self._scratch.values() if one is not None]
             gone = [key for key, one in self._scratch.items() if one is None]
@@ -469,8 +546,22 @@ class Broker:
                 gone = SubscriptionError("the channel is gone")
                 self._actions.append(act.Refused(change.request, gone))
                 continue
-            subscription = self._apply(channel, change, stored)
-            self._actions.append(act.Applied(change.request, subscription))
+            try:
+                answer: act.Action = act.Applied(
+                    change.request, self._apply(channel, change, stored)
+                )
+            except Exception as error:
+                answer = act.Refused(change.request, self._not_applied(channel, change, error))
+            self._actions.append(answer)
+
+    def _not_applied(self, channel: LiveChannel, change: Change, error: Exception) -> TamisError:
+        """It is stored, but the judge does not take it."""
+        known = channel.subscriptions.get(change.name)
+        if known is None:
+            self._report(f"a change of subscription {change.name}", error)
+            return failed(error)
+        self.fail(known, error)
+        return set_aside(known, error)
 
     def _apply(
         self, channel: LiveChannel, change: Change, stored: Stored | None
@@ -513,7 +604,25 @@ class Broker:
         if paused and known.live:
             known.live, known.position = False, channel.matched + 1
         known.paused = paused
+        if known.problem and not paused:
+            self._put(known)
         self._resume(known)
+
+
+def failed(error: Exception) -> TamisError:
+    """What whoever asked is told about a fault of the broker."""
+    if isinstance(error, TamisError):
+        return error
+    return TamisError(f"the broker failed ({type(error).__name__}): its log says more")
+
+
+def set_aside(subscription: Subscription, error: Exception) -> SubscriptionError:
+    """What the owner of the subscription is told."""
+    reason = str(error) if isinstance(error, TamisError) else f"{type(error).__name__}: {error}"
+    return SubscriptionError(
+        f"subscription {subscription.label} was set aside: {reason[:500]}\n"
+        "  take it up again, perhaps with another selector: nothing that it waits for is dropped"
+    )
 
 
 def _by_version(

@@ -31,7 +31,7 @@ class Subscription:
     __slots__ = (
         "_live", "begun", "bound", "catching", "channel", "cursor", "delivered", "delivery",
         "durable", "judged", "label", "matched", "name", "number", "paused", "position",
-        "principal", "reading", "recap", "seat", "seats", "sent", "session", "shape", "short",
+        "principal", "problem", "reading", "recap", "seat", "seats", "sent", "session", "shape", "short",
         "summary", "versions", "window",
     )  # fmt: skip
 
@@ -56,6 +56,7 @@ class Subscription:
         self.seat = 0
         self.sent: deque[int] | None = None  # most of very many subscriptions are never sent any
         self.matched = self.delivered = 0
+        self.problem = ""  # why it was set aside; empty: it was not
         self.judged: tuple[Version, Judge] | None = None  # while it reads from the log
 
     @property
