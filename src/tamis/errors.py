@@ -170,6 +170,15 @@ class LogError(TamisError):
         return f"{self.what}\n  {self.hint}" if self.hint else self.what
 
 
+class HoleError(LogError):
+    """Messages from sequence `first` to `last` of a channel cannot be read: their block is damaged
+    or missing. What lies around them can."""
+
+    def __init__(self, what: str, first: int, last: int) -> None:
+        super().__init__(what, "restore it from a backup")
+        self.first, self.last = first, last
+
+
 class RegistryError(TamisError):
     """A channel, principal or subscription is unknown or already there, or cannot be kept."""
 

@@ -13,7 +13,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self.blocks: dict[int, list[Block]] = {}
         self.next: dict[int, int] = {}
-        self.numbers: dict[int, dict[str, int]] = {}
+        self.numbers: dict[int, dict[str, list[int]]] = {}
         self.ids: dict[int, dict[str, int]] = {}
 
     def append(self, blocks: Sequence[Block]) -> None:
@@ -23,11 +23,9 @@ class MemoryLog:
         for block in blocks:
             self.blocks.setdefault(block.channel, []).append(block)
             self.next[block.channel] = block.last + 1
-            numbers = self.numbers.setdefault(block.channel, {})
+            self.numbers.setdefault(block.channel, {}).update(block.numbers)
             ids = self.ids.setdefault(block.channel, {})
             for record in block.records:
-                if record.number:
-                    numbers[record.publisher] = max(record.number, numbers.get(record.publisher, 0))
                 if record.id:
                     ids[record.id] = record.sequence
 

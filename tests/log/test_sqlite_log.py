@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tamis.errors import LogError
+from tamis.errors import HoleError, LogError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker.records import Block, Record
 
@@ -35,9 +35,70 @@ def test_a_flipped_bit_in_a_block_is_told(tmp_path):
     log.close()
     flip(path, path.read_bytes().rindex(b"120.5"))  # the long one has pages behind the others
     log = SqliteLog(path)
-    with pytest.raises(LogError, match="sequence 1 of channel 1 is damaged"):
-        log.read(1, 1, 10)
+    with pytest.raises(HoleError, match="sequence 1 of channel 1 is damaged") as hole:
+        log.read(1, 7, 10)
+    assert (hole.value.first, hole.value.last) == (7, 100)
     assert [r.sequence for r in log.read(1, 101, 10)] == [101]
+    assert log.find(1, 50) == 1
+    log.close()
+
+
+def test_what_is_sound_before_a_damaged_block_is_read(tmp_path):
+    log = SqliteLog(tmp_path / "log.db")
+    for first in (1, 4, 7, 10):
+        log.append([block(first, 3)])
+    log._writer.execute("UPDATE block SET crc = crc + 1 WHERE first = 4")
+    log._writer.execute("DELETE FROM block WHERE first = 10")
+    log.append([block(13, 3)])
+    assert [r.sequence for r in log.read(1, 2, 100)] == [2, 3]
+    with pytest.raises(HoleError, match="damaged") as hole:
+        log.read(1, 5, 100)
+    assert (hole.value.first, hole.value.last) == (5, 6)
+    assert [r.sequence for r in log.read(1, 7, 100)] == [7, 8, 9]
+    assert [r.sequence for r in log.read(1, 10, 100)] == [13, 14, 15]  # as if it were trimmed
+    with pytest.raises(HoleError):
+        log.read(1, 4, 100, {"q"})
+    assert [r.sequence for r in log.read(1, 7, 100, {"q"})] == [7, 8, 9, 13, 14, 15]
+    log.close()
+
+
+def older(log, highest):
+    """As versions before ranges kept it."""
+    log._writer.execute("DROP TABLE publisher_numbers")
+    log._writer.execute(
+        "CREATE TABLE publisher (channel INTEGER NOT NULL, name TEXT NOT NULL, "
+        "number INTEGER NOT NULL, PRIMARY KEY (channel, name)) WITHOUT ROWID"
+    )
+    rows = [(1, name, number) for name, number in highest.items()]
+    log._writer.executemany("INSERT INTO publisher VALUES (?, ?, ?)", rows)
+    log.close()
+
+
+def numbered(first, *pairs):
+    return Block(1, tuple(Record(first + i, first + i, name, number, "", "q", BODY)
+                          for i, (name, number) in enumerate(pairs)))  # fmt: skip
+
+
+def test_a_log_that_knew_only_highest_numbers_learns_the_ranges(tmp_path):
+    """From the messages that it has; of those that were trimmed nothing is known."""
+    path = tmp_path / "log.db"
+    log = SqliteLog(path)
+    log.append([numbered(1, ("p", 1), ("q", 7))])
+    log.append([numbered(3, ("p", 2), ("p", 5), ("q", 9))])
+    older(log, {"p": 5, "q": 9, "gone": 4})
+    log = SqliteLog(path)
+    assert log.remembered(1).numbers == {
+        "p": [0, 1, 2, 5, 5], "q": [0, 7, 7, 9, 9], "gone": [4],
+    }  # fmt: skip
+    log.trim(1, 3)
+    older(log, {"p": 5, "q": 9})
+    log = SqliteLog(path)
+    assert log.remembered(1).numbers == {"p": [1, 2, 2, 5, 5], "q": [8, 9, 9]}
+    log._writer.execute("UPDATE block SET crc = crc + 1")
+    log.append([numbered(6, ("p", 6))])
+    older(log, {"p": 6})
+    log = SqliteLog(path)
+    assert log.remembered(1).numbers == {"p": [6]}
     log.close()
 
 

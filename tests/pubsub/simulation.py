@@ -91,7 +91,7 @@ class World:
             Language(Schema.of(price=float, symbol=str)),
             self.log.bounds(CHANNEL)[1],
             records[-1].time if records else 0,
-            Admission(remembered.numbers, remembered.ids),
+            Admission.of(remembered.numbers, remembered.ids),
             [(stored, "") for stored in self.registry.values()],
         )
 
@@ -167,9 +167,7 @@ class World:
             return
         action = self.commits.pop()
         if self.full:
-            remembered = self.log.remembered(CHANNEL)
-            admission = Admission(remembered.numbers, remembered.ids)
-            self.broker.not_committed(LogError("the disk is full"), {CHANNEL: admission})
+            self.broker.not_committed(LogError("the disk is full"))
             return
         self.log.append(action.blocks)
         self.broker.committed()

@@ -1,4 +1,4 @@
-"""A block as bytes: MessagePack rows under a checksum."""
+"""A block as bytes: MessagePack rows under a checksum; numbers of publishers as JSON."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import zlib
 
 import msgspec
 
-from tamis.errors import LogError
 from tamis.pubsub.broker.records import Record
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Record]).decode
+_json = msgspec.json.Encoder().encode
+unpacked = msgspec.json.Decoder(list[int]).decode
+
+
+def packed(numbers: list[int]) -> str:
+    return _json(numbers).decode()
 
 
 def encode(records: tuple[Record, ...]) -> tuple[bytes, int]:
@@ -19,11 +24,15 @@ def encode(records: tuple[Record, ...]) -> tuple[bytes, int]:
     return data, zlib.crc32(data)
 
 
-def decode(data: bytes, crc: int, where: str) -> list[Record]:
-    """The records, or a LogError where a single bit is not what it was."""
+class DamageError(Exception):
+    """Why a block cannot be read."""
+
+
+def decode(data: bytes, crc: int) -> list[Record]:
+    """The records, or DamageError if a single bit is not what it was."""
     if zlib.crc32(data) != crc:
-        raise LogError(f"{where} is damaged: its checksum is wrong", "restore it from a backup")
+        raise DamageError("is damaged: its checksum is wrong")
     try:
         return _decode(data)
     except msgspec.MsgspecError as error:  # the checksum was right: another version wrote it
-        raise LogError(f"{where} cannot be read: {error}") from None
+        raise DamageError(f"cannot be read: {error}") from None

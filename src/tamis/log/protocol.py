@@ -11,9 +11,10 @@ from tamis.pubsub.broker.records import Block, Record
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What tells a message that is sent again: publishers' highest numbers, and message ids."""
+    """What tells a message that is sent again: publishers' numbers (as the last `Block.numbers`
+    had them), and message ids."""
 
-    numbers: dict[str, int]
+    numbers: dict[str, list[int]]
     ids: dict[str, int]  # the newest, with their sequences, in order of the sequences
 
 
@@ -31,7 +32,8 @@ class Log(Protocol):
     ) -> list[Record]:
         """Records from sequence `first` on, up to `most`; an empty list means: there are no more.
 
-        `subjects` leaves out the others.
+        `subjects` leaves out the others. Reading ends before records that are damaged or missing;
+        if these are the first ones, HoleError says how far they go.
         """
 
     def find(self, channel: int, time: int) -> int:

@@ -9,16 +9,17 @@ import os
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from tamis.errors import LogError
+from tamis.errors import HoleError, LogError
 from tamis.files import make_private
 from tamis.log import blocks as codec
 from tamis.log.mark import Mark
+from tamis.log.migrating import highest_only, stored_numbers
 from tamis.log.protocol import Remembered
 from tamis.pubsub.broker.records import Block, Record
 
@@ -44,8 +45,8 @@ CREATE TABLE IF NOT EXISTS subject (
     channel INTEGER NOT NULL, name TEXT NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY (channel, name, last)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS publisher (
-    channel INTEGER NOT NULL, name TEXT NOT NULL, number INTEGER NOT NULL,
+CREATE TABLE IF NOT EXISTS publisher_numbers (
+    channel INTEGER NOT NULL, name TEXT NOT NULL, packed TEXT NOT NULL,
     PRIMARY KEY (channel, name)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS message_id (
@@ -54,8 +55,8 @@ CREATE TABLE IF NOT EXISTS message_id (
 ) WITHOUT ROWID;
 """
 _REMEMBER = """
-INSERT INTO publisher {}
-ON CONFLICT (channel, name) DO UPDATE SET number = max(number, excluded.number)
+INSERT INTO publisher_numbers {}
+ON CONFLICT (channel, name) DO UPDATE SET packed = excluded.packed
 """
 _SUBJECT = "INSERT INTO subject {}"
 _ID = "INSERT INTO message_id {}"
@@ -63,6 +64,7 @@ _ID = "INSERT INTO message_id {}"
 _AT_ONCE = "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE TRUE"
 _ONE_BY_ONE = "VALUES (?, ?, ?)"
 _NEXT = "INSERT INTO channel VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET next = excluded.next"
+_RESTORE = "restore it from a backup"
 _encode = msgspec.json.Encoder().encode
 
 
@@ -87,6 +89,9 @@ class SqliteLog:
             self._writer.executescript(_TABLES)
             self._mark = Mark(self.path)
             self._check(self._mark)
+            if highest_only(self._writer):
+                with self._transaction():
+                    self._insert(_REMEMBER, stored_numbers(self._writer))
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +135,10 @@ class SqliteLog:
             "SELECT channel, first, crc, data FROM block ORDER BY id DESC LIMIT 1"
         ).fetchone()
         if last is not None:
-            codec.decode(last[3], last[2], self._where(last[0], last[1]))
+            try:
+                codec.decode(last[3], last[2])
+            except codec.DamageError as damage:
+                raise LogError(f"{self._where(last[0], last[1])} {damage}", _RESTORE) from None
 
     def _commits(self) -> int:
         return int(self._writer.execute("SELECT count FROM commits").fetchone()[0])
@@ -147,7 +155,8 @@ class SqliteLog:
             self._writer.execute("UPDATE commits SET count = count + 1")
         self._count += 1
         if self._mark is not None:
-            self._mark.write(self._count)
+            with suppress(OSError):  # it is stored; a mark that is too low only notices less
+                self._mark.write(self._count)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -173,11 +182,11 @@ class SqliteLog:
         self._insert(
             _SUBJECT, [(channel, name, block.last) for name in {r.subject for r in records}]
         )
-        numbers = {r.publisher: r.number for r in records if r.number}  # the last is the highest
-        self._insert(_REMEMBER, [(channel, name, number) for name, number in numbers.items()])
+        packed = [(channel, name, codec.packed(one)) for name, one in block.numbers.items()]
+        self._insert(_REMEMBER, packed)
         self._insert(_ID, [(channel, r.sequence, r.id) for r in records if r.id])
 
-    def _insert(self, statement: str, rows: list[tuple[object, ...]]) -> None:
+    def _insert(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         if not rows:
             return
         text = _encode(rows).decode()
@@ -203,7 +212,7 @@ class SqliteLog:
 
     def drop(self, channel: int) -> None:
         with self._transaction():
-            for table in ("block", "subject", "publisher", "message_id"):
+            for table in ("block", "subject", "publisher_numbers", "message_id"):
                 self._writer.execute(f"DELETE FROM {table} WHERE channel = ?", (channel,))
             self._writer.execute("DELETE FROM channel WHERE id = ?", (channel,))
 
@@ -221,16 +230,20 @@ class SqliteLog:
     ) -> list[Record]:
         found: list[Record] = []
         size = 0
-        with self._told():
-            for records in self._blocks(channel, first, subjects):
-                if subjects is not None:
-                    records = [r for r in records if r.subject in subjects]
-                if records and records[0].sequence < first:
-                    records = [r for r in records if r.sequence >= first]
-                found += records
-                size += sum([len(record.body) for record in records])
-                if len(found) >= most or size > _MOST_READ:
-                    break
+        try:
+            with self._told():
+                for records in self._blocks(channel, first, subjects):
+                    if subjects is not None:
+                        records = [r for r in records if r.subject in subjects]
+                    if records and records[0].sequence < first:
+                        records = [r for r in records if r.sequence >= first]
+                    found += records
+                    size += sum([len(record.body) for record in records])
+                    if len(found) >= most or size > _MOST_READ:
+                        break
+        except HoleError:
+            if not found:
+                raise
         return found[:most]
 
     def _blocks(
@@ -240,10 +253,15 @@ class SqliteLog:
         expected = None
         for start, last, crc, data in self._rows(channel, first, subjects):
             if subjects is None and expected is not None and start != expected:
-                raise LogError(f"{self._where(channel, expected)} is missing")
-            records = codec.decode(data, crc, self._where(channel, start))
-            if records[0].sequence != start or records[-1].sequence != last:
-                raise LogError(f"{self._where(channel, start)} holds other messages")
+                raise HoleError(f"{self._where(channel, expected)} is missing", expected, start - 1)
+            try:
+                records = codec.decode(data, crc)
+                if records[0].sequence != start or records[-1].sequence != last:
+                    raise codec.DamageError("holds other messages")
+            except codec.DamageError as damage:
+                raise HoleError(
+                    f"{self._where(channel, start)} {damage}", max(start, first), last
+                ) from None
             yield records
             expected = last + 1
 
@@ -281,7 +299,10 @@ class SqliteLog:
             ).fetchone()
         if row is None:
             return self.bounds(channel)[1]
-        records = codec.decode(row[2], row[1], self._where(channel, row[0]))
+        try:
+            records = codec.decode(row[2], row[1])
+        except codec.DamageError:
+            return int(row[0])  # whoever reads from there meets the hole
         return next(record.sequence for record in records if record.time >= time)
 
     def kept_since(self, channel: int, time: int) -> int:
@@ -320,8 +341,8 @@ class SqliteLog:
     def remembered(self, channel: int) -> Remembered:
         with self._told():
             execute = self._reader.execute
-            query = "SELECT name, number FROM publisher WHERE channel = ?"
-            numbers = dict(execute(query, (channel,)).fetchall())
+            query = "SELECT name, packed FROM publisher_numbers WHERE channel = ?"
+            numbers = {name: codec.unpacked(packed) for name, packed in execute(query, (channel,))}
             query = (
                 "SELECT id, sequence FROM message_id WHERE channel = ? "
                 "ORDER BY sequence DESC LIMIT ?"

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 from weakref import WeakValueDictionary
 
 import msgspec
 
-from tamis.errors import ChannelError, RegistryError, VersionError
+from tamis.errors import ChannelError, HoleError, RegistryError, VersionError
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Language, refuse_reserved
 from tamis.pubsub.broker.live_channel import LiveChannel
+from tamis.pubsub.broker.records import Record
 from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
 from tamis.pubsub.channel_files import read_channels, write_toml
 from tamis.pubsub.typecodes import FORMS, named
@@ -73,14 +75,16 @@ class Channels:
         (channel,) = read_channels(entry.form).values()
         log, number = self.hub.log, entry.number
         first, following = log.bounds(number)
-        last = log.read(number, following - 1, 1) if following > first else []
+        last: list[Record] = []
+        with contextlib.suppress(HoleError):  # only its time is wanted, and the clock goes on
+            last = log.read(number, following - 1, 1) if following > first else []
         remembered = log.remembered(number)
         live = self.hub.broker.open(
             number,
             Language(channel.schema, entry.semantics, entry.dialect),
             following,
             last[0].time if last else 0,
-            Admission(remembered.numbers, remembered.ids),
+            Admission.of(remembered.numbers, remembered.ids),
             ((s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)),
             self.snapshots.load(number),
         )

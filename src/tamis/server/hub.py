@@ -11,18 +11,19 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tamis.errors import LogError, RegistryError, TamisError
+from tamis.errors import HoleError, LogError, RegistryError, TamisError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change
-from tamis.pubsub.broker.intake import Admission, Draft
-from tamis.pubsub.broker.machine import Broker, BrokerLimits
+from tamis.pubsub.broker.intake import Draft
+from tamis.pubsub.broker.machine import Broker, BrokerLimits, failed
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import AuditEntry, SqliteRegistry
@@ -37,6 +38,7 @@ Write = Callable[[bytes, int], None]  # takes a frame, and how many messages are
 T = TypeVar("T")
 LOG = logging.getLogger("tamis.server")
 _FLUSH = 0.2  # seconds between two writes of cursors and audits
+_PAUSES = (0.1, 0.5, 2.0)  # seconds before the log is read again that could not be read
 _AUDITS = 10_000  # of them that wait while the disk is full
 
 
@@ -117,8 +119,7 @@ class Hub:
     def _ended(self, task: asyncio.Future[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.watch.failures += 1
-            LOG.error("a background task failed", exc_info=error)
+            self.watch.fault("a background task", error)
 
     async def flush_audits(self) -> None:
         """Write down what was done lately."""
@@ -217,7 +218,8 @@ class Hub:
     def _give_room(self) -> None:
         found, self._written = self._written, []
         for session, count in found:
-            self.broker.written(session, count)
+            with self._guarded("giving room to a session"):
+                self.broker.written(session, count)
         self.pump()
 
     def acknowledge(self, session: int, key: Key, upto: int) -> None:
@@ -233,21 +235,39 @@ class Hub:
     def _finish(self) -> None:
         works, self._afterwards = self._afterwards, []
         for work in works:
-            work()
+            with self._guarded("writing to a session"):
+                work()
 
     # --- actions --------------------------------------------------------------------
 
+    @contextmanager
+    def _guarded(self, where: str) -> Iterator[None]:
+        """What fails inside concerns itself alone: it is reported, and all else goes on."""
+        try:
+            yield
+        except Exception as error:
+            self.watch.fault(where, error)
+
     def _tick(self) -> None:
         self._ticking = False
-        self.broker.tick(self.clock.micros())
+        self._close_group()
         self.pump()
 
+    def _close_group(self) -> None:
+        try:
+            self.broker.tick(self.clock.micros())
+        except Exception as error:  # a group that cannot be closed would stay for ever
+            self._not_committed(error)
+
     def pump(self) -> None:
-        """Do what the broker asks for."""
+        """Do what the broker asks for. An action that fails does not keep the others from it."""
         self._pumping = True
         while actions := self.broker.actions():
             for action in actions:
-                self._do(action)
+                try:
+                    self._do(action)
+                except Exception as error:
+                    self.watch.fault(f"the action {type(action).__name__}", error)
         self._pumping = False
         if self._afterwards:
             self._finish()
@@ -258,9 +278,7 @@ class Hub:
                 for request, sequences in action.answers:
                     self._answer(request, sequences)
             case act.Deliver() | act.Lost() | act.Taken() | act.Ended():
-                sink = self._sinks.get(action.session)
-                if sink is not None:
-                    sink(action)
+                self._send(action)
             case act.Gathered():
                 self._write(action)
             case act.Applied():
@@ -275,64 +293,115 @@ class Hub:
                 self.keep(self._read(action))
             case act.CatchUp():
                 self.keep(self.absences.catch_up(action))
+            case act.Fault():
+                self.watch.fault(action.where, action.error)
+
+    def _send(self, action: act.ToSession) -> None:
+        sink = self._sinks.get(action.session)
+        if sink is None:
+            return
+        try:
+            sink(action)
+        except Exception as error:
+            if isinstance(action, act.Deliver):
+                self._not_sent(action.session, {one for one, _ in action.messages}, error)
+                return
+            self._sinks.pop(action.session, None)  # it does not even hear why
+            self.broker.disconnect(action.session)
+            raise
 
     def _write(self, action: act.Gathered) -> None:
         pieces = list(map(frames.piece, action.records))
         for session, seats, rows in action.shares:
             write = self._writers.get(session.id)
-            if write is not None:
+            if write is None:
+                continue
+            try:
                 write(frames.gathered(action.prefixes, pieces, seats, rows), len(rows))
+            except Exception as error:
+                seated = {one for one in session.subscriptions.values() if one.seat}
+                self._not_sent(session.id, seated, error)
+
+    def _not_sent(self, session: int, lost: Iterable[Subscription], error: Exception) -> None:
+        """Messages cannot be written for this session: their subscriptions end there, and say so.
+        What they had not acknowledged comes when they are taken up again."""
+        self.watch.fault(f"writing to session {session}", error)
+        for subscription in lost:
+            self.broker.fail(subscription, error)
 
     def _answer(self, request: int, found: Any) -> None:
         answer = self._answers.pop(request, None)
         if answer is not None:
-            answer(found)
+            with self._guarded("answering a request"):
+                answer(found)
 
     async def _commit(self, action: act.Commit) -> None:
         try:
             await self.loop.run_in_executor(self._disk, self.log.append, action.blocks)
-        except LogError as error:
-            await self._not_committed(error)
-            return
+        except Exception as error:
+            if not await self._is_stored(action):
+                self._not_committed(error)
+                return
+            self.watch.fault("a commit that is stored", error)
         self.problem = ""
         self.broker.committed()
-        self.broker.tick(self.clock.micros())
+        self._close_group()
         self.pump()
         self.broker.match()
         self.pump()
 
-    async def _not_committed(self, error: LogError) -> None:
+    async def _is_stored(self, action: act.Commit) -> bool:
+        """Whether blocks are in the log though appending them failed: all are, or none is."""
+        block = action.blocks[0]
+        try:
+            _, following = await self.in_reader(self.log.bounds, block.channel)
+        except Exception:
+            return False
+        return bool(following > block.last)
+
+    def _not_committed(self, error: Exception) -> None:
+        if not isinstance(error, LogError):
+            self.watch.fault("a commit", error)
+            error = LogError(f"the log failed ({type(error).__name__}): {error}")
         LOG.error("publishing is refused: %s", error.what)
         self.problem = error.what
-        self.refused += sum(len(b.records) for b in self.broker._blocks)
-        admissions = {}
-        for channel in set(self.broker.pending):
-            remembered = await self.in_reader(self.log.remembered, channel)
-            admissions[channel] = Admission(remembered.numbers, remembered.ids)
-        self.broker.not_committed(error, admissions)
+        self.refused += self.broker.not_committed(error)
         self.pump()
 
     async def _store(self, action: act.Store) -> None:
         try:
             change = self.registry.change_subscriptions
             await self.in_registry(change, action.put, action.remove)
-        except RegistryError as error:
-            self.broker.not_stored(error)
+        except Exception as error:
+            if not isinstance(error, TamisError):
+                self.watch.fault("storing subscriptions", error)
+            self.broker.not_stored(failed(error))
         else:
             self.broker.stored()
         self.broker.match()
         self.pump()
 
     async def _read(self, action: act.Read) -> None:
-        channel = action.subscription.channel
-        try:
-            records = await self.in_reader(self.log.read, channel, action.first, action.most)
-        except LogError as error:
-            action.subscription.reading = False
-            action.subscription.paused = True
-            LOG.error("%s stops: %s", action.subscription.name, error.what)
-            return
-        self.broker.read_done(action.subscription, action.first, records)
+        """What cannot be read is tried again; the subscription is set aside if that does not help.
+        A hole in the log is passed over, and reported."""
+        one, tries = action.subscription, 0
+        while True:
+            try:
+                read = partial(self.log.read, one.channel, action.first, action.most)
+                records = await self.in_reader(read)
+            except HoleError as hole:
+                LOG.error("%s loses %d to %d: %s", one.name, hole.first, hole.last, hole.what)
+                self.broker.read_hole(one, action.first, hole)
+            except Exception as error:
+                self.watch.fault(f"reading for {one.name}", error)
+                if tries < len(_PAUSES):
+                    await asyncio.sleep(_PAUSES[tries])
+                    tries += 1
+                    continue
+                self.broker.read_failed(one, error)
+            else:
+                self.broker.read_done(one, action.first, records)
+            break
         self.pump()
 
 

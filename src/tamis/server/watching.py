@@ -63,6 +63,12 @@ class Watch:
         bug = None if isinstance(error, TamisError) else error
         LOG.error("%s fails, tried again in %d s: %s", key[0], pause, told, exc_info=bug)
 
+    def fault(self, where: str, error: BaseException) -> None:
+        """Something failed that nobody tries again: it is counted, and the log says where."""
+        self.failures += 1
+        bug = None if isinstance(error, TamisError) else error
+        LOG.error("%s failed: %s", where, error or type(error).__name__, exc_info=bug)
+
     def forget(self, about: Hashable) -> None:
         """What the work concerned is gone."""
         for key in [key for key in self.failing if key[1] == about]:

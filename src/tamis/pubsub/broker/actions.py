@@ -117,5 +117,6 @@ class Fault(NamedTuple):
 
 ToSession = Deliver | Lost | Taken | Ended
 Action = (
-    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | ToSession | Fault
+    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | Fault
+    | ToSession
 )  # fmt: skip

@@ -1,12 +1,18 @@
-"""Messages on their way into the log: gathered into groups, each stored once."""
+"""Messages on their way into the log: gathered into groups, each stored once.
+
+What is remembered of a message in order to know it again is part of its group until the group is
+committed: a group that fails leaves nothing behind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import msgspec
 
+from tamis.pubsub.broker.numbers import Numbers
 from tamis.pubsub.broker.records import Block, Record
 
 FORGOTTEN = 100_000  # message ids that are remembered for each channel
@@ -23,60 +29,119 @@ class Draft(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class Admission:
-    """What a channel remembers in order to store a message once."""
+    """What a channel remembers in order to store a message once: numbers by publisher, and ids
+    with their sequences, the oldest first."""
 
-    numbers: dict[str, int]
-    ids: dict[str, int]
+    numbers: dict[str, Numbers] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
 
-    def known(self, publisher: str, draft: Draft) -> bool:
-        """Whether it was admitted before; if not, it is from now on."""
-        if draft.id:
-            if draft.id in self.ids:
-                return True
-            self.ids[draft.id] = 0
-            if len(self.ids) > FORGOTTEN:
-                del self.ids[next(iter(self.ids))]
-        if draft.number:
-            if draft.number <= self.numbers.get(publisher, 0):
-                return True
-            self.numbers[publisher] = draft.number
-        return False
+    @classmethod
+    def of(cls, packed: Mapping[str, Sequence[int]], ids: dict[str, int]) -> Admission:
+        """What a log remembers."""
+        return cls({name: Numbers(*one) for name, one in packed.items()}, ids)
+
+    def remember(self, numbers: dict[str, Numbers], ids: dict[str, int]) -> None:
+        self.numbers.update(numbers)
+        self.ids.update(ids)
+        for old in list(islice(self.ids, max(len(self.ids) - FORGOTTEN, 0))):
+            del self.ids[old]
+
+
+class Batch:
+    """What one commit will store in one channel.
+
+    `first` is the sequence of its first message, once it is known. `numbers` are those of its
+    publishers as they will be, `ids` the places of new ids.
+    """
+
+    __slots__ = ("drafts", "first", "ids", "numbers")
+
+    def __init__(self) -> None:
+        self.drafts: list[tuple[str, Draft]] = []
+        self.numbers: dict[str, Numbers] = {}
+        self.ids: dict[str, int] = {}
+        self.first = 0
+
+    def add(
+        self, publisher: str, drafts: Sequence[Draft], once: Admission, before: Batch | None
+    ) -> list[int]:
+        """For each draft its place in the batch; one that is stored already, or will be by the
+        batch `before` this one, has -1 less the sequence that it has (0: not known).
+
+        MessageError if it cannot be told about one: then none is added.
+        """
+        numbers, ids, places = self._numbers(publisher, once, before), dict[str, int](), list[int]()
+        new: list[tuple[str, Draft]] = []
+        for draft in drafts:
+            if draft.id and (known := self._by_id(draft.id, ids, once, before)) is not None:
+                places.append(known)
+            elif draft.number and not numbers.add(draft.number):
+                places.append(-1)
+            else:
+                place = len(self.drafts) + len(new)
+                places.append(place)
+                new.append((publisher, draft))
+                if draft.id:
+                    ids[draft.id] = place
+        if new and numbers.highs:
+            self.numbers[publisher] = numbers
+        self.drafts += new
+        self.ids.update(ids)
+        return places
+
+    def _numbers(self, publisher: str, once: Admission, before: Batch | None) -> Numbers:
+        """A copy of what will be stored before the next draft."""
+        known = self.numbers.get(publisher)
+        if known is None and before is not None:
+            known = before.numbers.get(publisher)
+        known = known or once.numbers.get(publisher)
+        return Numbers() if known is None else known.copy()
+
+    def _by_id(
+        self, id: str, new: dict[str, int], once: Admission, before: Batch | None
+    ) -> int | None:
+        place = new.get(id, self.ids.get(id))
+        if place is not None:
+            return place
+        if before is not None and id in before.ids:
+            return -1 - before.first - before.ids[id]
+        sequence = once.ids.get(id)
+        return None if sequence is None else -1 - sequence
+
+    def block(self, channel: int, first: int, time: int) -> Block:
+        self.first = first
+        records = tuple([
+            Record(sequence, time, publisher, d.number, d.id, d.subject, d.body)
+            for sequence, (publisher, d) in enumerate(self.drafts, first)
+        ])  # fmt: skip
+        numbers = {name: one.packed() for name, one in self.numbers.items()}
+        return Block(channel, records, numbers)
+
+    def committed(self, once: Admission) -> None:
+        """All of it is stored now."""
+        once.remember(self.numbers, {id: self.first + place for id, place in self.ids.items()})
 
 
 @dataclass(slots=True)
 class Group:
-    """What one commit will store: drafts with their publishers, channel by channel.
+    """What one commit will store: a batch for each channel, and for each request its channel and
+    what `Batch.add` said of its messages."""
 
-    A request has one channel, and for each of its messages a place among the channel's drafts;
-    -1 is a message that is stored already: it waits for those before it.
-    """
-
-    drafts: dict[int, list[tuple[str, Draft]]] = field(default_factory=dict)
+    batches: dict[int, Batch] = field(default_factory=dict)
     requests: dict[int, tuple[int, list[int]]] = field(default_factory=dict)
     size: int = 0
     count: int = 0
 
     def add(
-        self, request: int, channel: int, publisher: str, drafts: Sequence[Draft], once: Admission
-    ) -> None:
-        """Those that were admitted before are not added again."""
-        waiting = self.drafts.get(channel, [])
-        places = []
-        for draft in drafts:
-            if (draft.number or draft.id) and once.known(publisher, draft):
-                places.append(-1)
-                continue
-            places.append(len(waiting))
-            waiting.append((publisher, draft))
-            self.size += len(draft.body)
-            self.count += 1
-        if waiting:
-            self.drafts[channel] = waiting
+        self, request: int, channel: int, publisher: str, drafts: Sequence[Draft],
+        once: Admission, before: Group,
+    ) -> None:  # fmt: skip
+        """Those that were admitted before are not added again. `before` is being committed."""
+        batch = self.batches.get(channel) or Batch()
+        held = len(batch.drafts)
+        places = batch.add(publisher, drafts, once, before.batches.get(channel))
+        if new := batch.drafts[held:]:
+            self.batches[channel] = batch
+            self.size += sum([len(draft.body) for _, draft in new])
+            self.count += len(new)
         self.requests[request] = channel, places
-
-    def block(self, channel: int, first: int, time: int) -> Block:
-        drafts = enumerate(self.drafts[channel], first)
-        return Block(channel, tuple([
-            Record(sequence, time, publisher, d.number, d.id, d.subject, d.body)
-            for sequence, (publisher, d) in drafts
-        ]))  # fmt: skip

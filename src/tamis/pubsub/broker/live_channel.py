@@ -86,8 +86,8 @@ class LiveChannel:
             self._by_number[one.number] = one
         bad = self.judge.restore(map(_filter, many), saved)
         for number, error in bad.items():
-            if (one := self._by_number[int(number)]) is not None:
-                one.problem = str(error)
+            if (held := self._by_number[int(number)]) is not None:
+                held.problem = str(error)
         self.subscriptions.update((s.name, s) for s in many)
         for one in many:
             self.owned.add(one)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tamis.engine.matcher import Matcher
-from tamis.errors import BusyError, SubscriptionError, TamisError
+from tamis.errors import BusyError, HoleError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change, End, Pause, Put, Scratch
 from tamis.pubsub.broker.intake import Admission, Draft, Group
@@ -72,7 +72,7 @@ class Broker:
     ) -> LiveChannel:
         """A channel whose log goes on at `next`; with its subscriptions and their bounds, and a
         matcher that was saved when it was open before."""
-        channel = LiveChannel(number, language, next, time, admission or Admission({}, {}))
+        channel = LiveChannel(number, language, next, time, admission or Admission())
         self.channels[number] = channel
         channel.restore(stored, self.limits.window, saved)
         return channel
@@ -80,7 +80,7 @@ class Broker:
     def close(self, number: int) -> None:
         """No more messages; sessions keep what they were sent."""
         channel = self.channels.pop(number)
-        self._group.drafts.pop(number, None)
+        self._group.batches.pop(number, None)
         gone = SubscriptionError("the channel is gone")
         for request, (channel_number, _) in list(self._group.requests.items()):
             if channel_number == number:
@@ -100,17 +100,17 @@ class Broker:
         if count > limits.pending or size > limits.pending_bytes:
             self.busy += len(drafts)
             raise BusyError("too many messages wait for the disk: try again later")
-        group.add(request, number, publisher, drafts, channel.admission)
+        group.add(request, number, publisher, drafts, channel.admission, self._committing)
 
     def tick(self, now: int) -> None:
         """Close the group, if nothing is on its way to the disk."""
         if self._committing.requests or not self._group.requests:
             return
         self._committing, self._group = self._group, Group()
-        for number in self._committing.drafts:
+        for number, batch in self._committing.batches.items():
             channel = self.channels[number]
             channel.time = max(channel.time, now)
-            self._blocks.append(self._committing.block(number, channel.next, channel.time))
+            self._blocks.append(batch.block(number, channel.next, channel.time))
         if self._blocks:
             self._actions.append(act.Commit(self._blocks))
         else:
@@ -124,31 +124,26 @@ class Broker:
         answers = []
         for request, (number, places) in group.requests.items():
             start = first.get(number, 0)
-            answers.append((request, [start + place if place >= 0 else 0 for place in places]))
+            answers.append((request, [start + p if p >= 0 else -1 - p for p in places]))
         self._actions.append(act.Acknowledged(answers))
         for block in blocks:
             channel = self.channels.get(block.channel)
             if channel is not None:
+                group.batches[block.channel].committed(channel.admission)
                 channel.next = block.last + 1
                 channel.committed(block.records)
                 channel.published += len(block.records)
         self.published += group.count
 
-    def not_committed(self, error: TamisError, admissions: dict[int, Admission]) -> None:
-        """Nothing of the group is in the log. What was admitted behind it is refused as well:
-        the sequences of its publishers would have gaps. `admissions` are what the log knows."""
-        for group in (self._committing, self._group):
+    def not_committed(self, error: TamisError) -> int:
+        """Nothing of the group is in the log. What was admitted after it is refused as well, for
+        it may repeat some of it, or has to come after it. How many messages were refused."""
+        groups = self._committing, self._group
+        self._committing, self._group, self._blocks = Group(), Group(), []
+        for group in groups:
             for request in group.requests:
                 self._actions.append(act.Refused(request, error))
-        self._committing, self._group, self._blocks = Group(), Group(), []
-        for number, admission in admissions.items():
-            if number in self.channels:
-                self.channels[number].admission = admission
-
-    @property
-    def pending(self) -> list[int]:
-        """The channels of all messages that are admitted and not committed."""
-        return [*self._committing.drafts, *self._group.drafts]
+        return sum(group.count for group in groups)
 
     def match(self) -> None:
         """Judge what was committed, unless filters are just being stored."""
@@ -388,6 +383,25 @@ class Broker:
             self.fail(subscription, error)
         self._flush(touched)
         self._resume(subscription)
+
+    def read_hole(self, subscription: Subscription, first: int, hole: HoleError) -> None:
+        """The records from `first` on cannot be read: those after the hole come next."""
+        subscription.reading = False
+        channel = self.channels.get(subscription.channel)
+        if channel is None or subscription.session is None or subscription.live:
+            return
+        if first == subscription.position and not subscription.short:
+            last = max(first, min(hole.last, channel.matched))
+            lost = act.Lost(subscription.session.id, subscription, first, last, hole.what)
+            self._actions.append(lost)
+            subscription.position = last + 1
+        self._resume(subscription)
+
+    def read_failed(self, subscription: Subscription, error: Exception) -> None:
+        """The log cannot be read for it at all."""
+        subscription.reading = False
+        if subscription.session is not None:
+            self.fail(subscription, error)
 
     def _deliver_read(
         self,

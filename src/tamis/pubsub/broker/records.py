@@ -25,10 +25,14 @@ class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """What one commit adds to one channel: records in order, at least one."""
+    """What one commit adds to one channel: records in order, at least one.
+
+    `numbers` are what their publishers have stored then, packed (see `Numbers`).
+    """
 
     channel: int
     records: tuple[Record, ...]
+    numbers: dict[str, list[int]] = {}
 
     @property
     def first(self) -> int:

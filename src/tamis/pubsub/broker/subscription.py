@@ -31,8 +31,8 @@ class Subscription:
     __slots__ = (
         "_live", "begun", "bound", "catching", "channel", "cursor", "delivered", "delivery",
         "durable", "judged", "label", "matched", "name", "number", "paused", "position",
-        "principal", "problem", "reading", "recap", "seat", "seats", "sent", "session", "shape", "short",
-        "summary", "versions", "window",
+        "principal", "problem", "reading", "recap", "seat", "seats", "sent", "session", "shape",
+        "short", "summary", "versions", "window",
     )  # fmt: skip
 
     def __init__(
