@@ -174,9 +174,9 @@ class HoleError(LogError):
     """Messages from sequence `first` to `last` of a channel cannot be read: their block is damaged
     or missing. What lies around them can."""
 
-    def __init__(self, what: str, first: int, last: int) -> None:
-        super().__init__(what, "restore it from a backup")
-        self.first, self.last = first, last
+    def __init__(self, where: str, reason: str, first: int, last: int) -> None:
+        super().__init__(f"{where} {reason}", "restore it from a backup")
+        self.reason, self.first, self.last = reason, first, last
 
 
 class RegistryError(TamisError):

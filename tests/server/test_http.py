@@ -109,7 +109,7 @@ def test_a_message_is_stored_once_by_number_and_by_id(http, channel):
     assert publish(http, channel, *first, publisher="p") == [1, 2]
     assert publish(http, channel, *first, message(sequence=3), publisher="p") == [0, 0, 3]
     assert publish(http, channel, *first, publisher="another") == [4, 5]
-    assert publish(http, channel, message(id="x"), message(id="x"), message(id="y")) == [6, 0, 7]
+    assert publish(http, channel, message(id="x"), message(id="x"), message(id="y")) == [6, 6, 7]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -155,8 +155,7 @@ class SqliteLog:
             self._writer.execute("UPDATE commits SET count = count + 1")
         self._count += 1
         if self._mark is not None:
-            with suppress(OSError):  # it is stored; a mark that is too low only notices less
-                self._mark.write(self._count)
+            self._mark.write(self._count)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -253,15 +252,15 @@ class SqliteLog:
         expected = None
         for start, last, crc, data in self._rows(channel, first, subjects):
             if subjects is None and expected is not None and start != expected:
-                raise HoleError(f"{self._where(channel, expected)} is missing", expected, start - 1)
+                where = self._where(channel, expected)
+                raise HoleError(where, "is missing", expected, start - 1)
             try:
                 records = codec.decode(data, crc)
                 if records[0].sequence != start or records[-1].sequence != last:
                     raise codec.DamageError("holds other messages")
             except codec.DamageError as damage:
-                raise HoleError(
-                    f"{self._where(channel, start)} {damage}", max(start, first), last
-                ) from None
+                where, reason = self._where(channel, start), str(damage)
+                raise HoleError(where, reason, max(start, first), last) from None
             yield records
             expected = last + 1
 

@@ -43,7 +43,11 @@ class Absences:
         """Without a recap the subscriber gets everything."""
         one = action.subscription
         async with self._lock(one):
-            recap = await self._made(one, action.last)
+            try:
+                recap = await self._made(one, action.last)
+            except Exception as error:
+                self.hub.watch.fault(f"the recap of {one.name}", error)
+                recap = None
             self.hub.broker.caught_up(one, recap)
         self.hub.pump()
 

@@ -304,7 +304,8 @@ class Hub:
             sink(action)
         except Exception as error:
             if isinstance(action, act.Deliver):
-                self._not_sent(action.session, {one for one, _ in action.messages}, error)
+                held = {one for one, _ in action.messages}
+                self._not_sent(action.session, held, len(action.messages), error)
                 return
             self._sinks.pop(action.session, None)  # it does not even hear why
             self.broker.disconnect(action.session)
@@ -320,14 +321,17 @@ class Hub:
                 write(frames.gathered(action.prefixes, pieces, seats, rows), len(rows))
             except Exception as error:
                 seated = {one for one in session.subscriptions.values() if one.seat}
-                self._not_sent(session.id, seated, error)
+                self._not_sent(session.id, seated, len(rows), error)
 
-    def _not_sent(self, session: int, lost: Iterable[Subscription], error: Exception) -> None:
+    def _not_sent(
+        self, session: int, lost: Iterable[Subscription], count: int, error: Exception
+    ) -> None:
         """Messages cannot be written for this session: their subscriptions end there, and say so.
         What they had not acknowledged comes when they are taken up again."""
         self.watch.fault(f"writing to session {session}", error)
         for subscription in lost:
             self.broker.fail(subscription, error)
+        self.written(session, count)
 
     def _answer(self, request: int, found: Any) -> None:
         answer = self._answers.pop(request, None)

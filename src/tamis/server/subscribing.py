@@ -21,6 +21,7 @@ from tamis.registry.values import check_name
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Hub
+from tamis.server.numbers import Whole
 from tamis.server.visits import Visits
 
 _HIDDEN = {"secret", "flow"}
@@ -37,12 +38,12 @@ class Wish(msgspec.Struct, forbid_unknown_fields=True):
 
     selector: str = ""
     subjects: str = ">"
-    start: str | int = "now"
-    window: int = 0
+    start: str | Whole = "now"
+    window: Whole = 0
     webhook: str = ""  # an address that gets what it matches (durable ones only)
     secret: str = ""  # what requests to it are signed with
     email: str = ""  # an e-mail address that gets what it matches (durable ones only)
-    digest: int = 0  # seconds for which messages are gathered into one mail
+    digest: Whole = 0  # seconds for which messages are gathered into one mail
     summary: str = ""
     catch_up: Literal["all", "shortest"] = "all"
 
@@ -227,13 +228,13 @@ def moment(text: str) -> int:
     """Microseconds since 1970 of a time in ISO 8601; without an offset it is UTC."""
     try:
         found = datetime.datetime.fromisoformat(text)
-    except ValueError:
+        found = found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
+        return int(found.timestamp() * 1e6)
+    except (ValueError, OverflowError):
         raise TamisError(
             f"{text[:40]!r} is no start: say now, all, a sequence, or a time such as "
             "2026-02-01T09:30:00Z"
         ) from None
-    found = found if found.tzinfo else found.replace(tzinfo=datetime.UTC)
-    return int(found.timestamp() * 1e6)
 
 
 def shown(subscription: Subscription, matched: int) -> dict[str, Any]:
@@ -248,7 +249,8 @@ def shown(subscription: Subscription, matched: int) -> dict[str, Any]:
         "selector": subscription.filter.selector,
         "durable": subscription.durable,
         "summary": subscription.summary,
-        "state": "paused" if subscription.paused else state,
+        "state": "failed" if subscription.problem else "paused" if subscription.paused else state,
+        "problem": subscription.problem,
         "cursor": subscription.cursor,
         "lag": matched - min(subscription.cursor, position - 1) if subscription.durable
         else matched - position + 1,

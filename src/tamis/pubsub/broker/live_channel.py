@@ -40,6 +40,7 @@ class LiveChannel:
         self.judge = Judge(language)
         self.subscriptions: dict[str, Subscription] = {}
         self.owned = Owned()
+        self.aside: set[str] = set()  # names of subscriptions that were set aside
         self.waiting: list[Record] = []
         self._by_number: list[Subscription | None] = [None]
         self.seats = Seats()
@@ -67,6 +68,7 @@ class LiveChannel:
         self.subscriptions[subscription.name] = subscription
         self.judge.put(*_filter(subscription))
         subscription.problem = ""
+        self.aside.discard(subscription.name)
 
     def restore(
         self, stored: Iterable[tuple[Stored, str]], window: int, saved: Matcher | None
@@ -88,6 +90,7 @@ class LiveChannel:
         for number, error in bad.items():
             if (held := self._by_number[int(number)]) is not None:
                 held.problem = str(error)
+                self.aside.add(held.name)
         self.subscriptions.update((s.name, s) for s in many)
         for one in many:
             self.owned.add(one)
@@ -97,6 +100,7 @@ class LiveChannel:
         self._by_number[subscription.number] = None
         self._free.append(subscription.number)
         del self.subscriptions[subscription.name]
+        self.aside.discard(subscription.name)
         self.owned.remove(subscription)
 
     def held(self, numbers: Iterable[Id]) -> list[Subscription]:
@@ -181,6 +185,7 @@ class LiveChannel:
     def set_aside(self, subscription: Subscription, problem: str) -> None:
         """It stays, and nothing is judged by it until somebody puts it again."""
         subscription.problem = problem
+        self.aside.add(subscription.name)
         try:
             self.judge.remove(subscription.number)
         except Exception:

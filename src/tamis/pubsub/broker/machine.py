@@ -392,7 +392,8 @@ class Broker:
             return
         if first == subscription.position and not subscription.short:
             last = max(first, min(hole.last, channel.matched))
-            lost = act.Lost(subscription.session.id, subscription, first, last, hole.what)
+            reason = f"the block {hole.reason}"
+            lost = act.Lost(subscription.session.id, subscription, first, last, reason)
             self._actions.append(lost)
             subscription.position = last + 1
         self._resume(subscription)

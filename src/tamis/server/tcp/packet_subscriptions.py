@@ -14,6 +14,7 @@ from tamis.pubsub.subject import Subject
 from tamis.pubsub.wire.attribute_tests import filter_of
 from tamis.pubsub.wire.messages import AddSubject, GetCache, Resubscription, Subscription
 from tamis.server.channels import Open
+from tamis.server.numbers import sequence_or_text
 from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish
 
@@ -45,8 +46,7 @@ async def open_by_selector(connection: PacketConnection, said: Said) -> Said:
     port, id, start = said.get("Port", 0), said.get("Subscription", 0), said.get("Start", "now")
     if not (0 <= port <= U16 and 0 <= id <= U16):
         raise MessageError("Port and Subscription have 16 bits")
-    first = int(start) if start.isascii() and start.isdigit() and len(start) < 19 else start
-    wish = Wish(said.get("Selector", ""), said.get("Subject", ">"), first)
+    wish = Wish(said.get("Selector", ""), said.get("Subject", ">"), sequence_or_text(start))
     await _take(connection, found, port << 16 | id, wish, said.get("Durable", ""))
     notes = await connection.parts.notes(connection.who, found, wish, said.get("Durable", ""))
     return {"Notes": "\n".join(notes)}

@@ -264,8 +264,8 @@ class PacketConnection:
             self.drop(action.subscription.key)
             self.out.put(self.peer.error(0, f"{name} has ended: {action.error}"))
         else:
-            lost = f"messages {action.first} to {action.last} were trimmed"
-            self.out.put(self.peer.error(0, f"{name}: {lost} before they could be sent"))
+            lost = f"messages {action.first} to {action.last} are lost: {action.reason}"
+            self.out.put(self.peer.error(0, f"{name}: {lost}"))
 
     def _packet(self, key: Key, record: Record) -> bytes:
         taken = self.taken.get(key)

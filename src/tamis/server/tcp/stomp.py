@@ -25,6 +25,7 @@ from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.stomp import Decoder, Frame, encode
 from tamis.server.access import Caller
+from tamis.server.numbers import is_whole, sequence_or_text, whole
 from tamis.server.parts import Parts
 from tamis.server.publishing import LARGE, Message
 from tamis.server.subscribing import Wish, check_label
@@ -165,7 +166,8 @@ class StompConnection:
             label = self._labels.get(action.subscription.key, "")
             lost = f"{action.first}-{action.last}"
             headers = {"subscription": label, "message-id": f"lost-{lost}", "destination": "/"}
-            self._send(Frame("MESSAGE", {**headers, "tamis-lost": lost}))
+            headers |= {"tamis-lost": lost, "tamis-lost-reason": action.reason}
+            self._send(Frame("MESSAGE", headers))
         else:
             for subscription, record in action.messages:
                 self._deliver(subscription, record)
@@ -271,10 +273,9 @@ class StompConnection:
         headers = frame.headers
         if "transaction" in headers:
             raise MessageError("transactions are not supported")
-        message = Message(
-            msgspec.Raw(_attributes(frame)), subject, _whole(headers, "tamis-sequence"),
-            headers.get("tamis-id", ""),
-        )  # fmt: skip
+        number = whole("tamis-sequence", headers.get("tamis-sequence", "0"))
+        body = msgspec.Raw(_attributes(frame))
+        message = Message(body, subject, number, headers.get("tamis-id", ""))
         publisher = headers.get("tamis-publisher", "")
         answer = partial(self._published, receipt)
         publishing = self.parts.publishing
@@ -298,9 +299,8 @@ class StompConnection:
         if ack not in ("auto", "client", "client-individual"):
             raise SubscriptionError("ack is auto, client or client-individual")
         name, subjects = _destination(frame)
-        start = headers.get("tamis-start", "now")
-        wish = Wish(headers.get("selector", ""), subjects or ">",
-                    int(start) if _is_whole(start) else start)  # fmt: skip
+        start = sequence_or_text(headers.get("tamis-start", "now"))
+        wish = Wish(headers.get("selector", ""), subjects or ">", start)
         durable = headers.get("tamis-durable") or headers.get("activemq.subscriptionName", "")
         taken = Taken(f"/{name}", ack, bool(durable))
         if "tamis-space" in headers:
@@ -347,7 +347,7 @@ class StompConnection:
         path, _, source = rest.partition("/")
         key = self._key(taken, source) if rest else taken.keys[0]
         for part in (number, path or "0"):
-            if not _is_whole(part):
+            if not is_whole(part):
                 raise SubscriptionError(f"{text!r} is no id of a message")
         self._acknowledge(taken.acknowledged(Sent(key, int(number), int(path or 0))))
 
@@ -387,20 +387,9 @@ def _attributes(frame: Frame) -> bytes:
     return msgspec.json.encode({**own, "body": text})
 
 
-def _is_whole(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 18
-
-
-def _whole(headers: dict[str, str], name: str) -> int:
-    text = headers.get(name, "0")
-    if not _is_whole(text):
-        raise MessageError(f"{name} must be a whole number")
-    return int(text)
-
-
 def _beats(text: str) -> tuple[int, int]:
     """Milliseconds: how often the peer can send, and how often it wants to hear."""
-    beats = [int(part) for part in map(str.strip, text.split(",")) if _is_whole(part)]
+    beats = [int(part) for part in map(str.strip, text.split(",")) if is_whole(part)]
     if len(beats) != 2 or text.count(",") != 1 or max(beats) > _MOST_BEAT:
         raise MessageError(
             f"heart-beat:{text[:40]} must be two numbers of milliseconds up to {_MOST_BEAT:,}, "

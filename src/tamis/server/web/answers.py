@@ -23,6 +23,7 @@ from tamis.errors import (
 )
 from tamis.server.access import Caller
 from tamis.server.frames import encode
+from tamis.server.numbers import whole
 from tamis.server.parts import Parts
 from tamis.server.web.json_socket import told
 
@@ -57,10 +58,7 @@ async def form(request: Request, kind: type[Any]) -> Any:
 
 
 def whole_number(request: Request, name: str, default: int, most: int) -> int:
-    text = request.query_params.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or len(text) > 18:
-        raise InputError(f"{name} is a whole number")
-    return min(int(text), most)
+    return min(whole(name, request.query_params.get(name, str(default))), most)
 
 
 def status_of(error: TamisError) -> int:

@@ -14,6 +14,7 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.stored import Key
 from tamis.server.access import Caller
 from tamis.server.frames import encode
+from tamis.server.numbers import Whole
 from tamis.server.parts import Parts
 from tamis.server.publishing import LARGE, Message
 from tamis.server.spaces import leave
@@ -32,7 +33,7 @@ class Publish(msgspec.Struct, tag="publish", forbid_unknown_fields=True):
     channel: str
     messages: list[Message]
     publisher: str = ""
-    request: int = 0
+    request: Whole = 0
 
 
 class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
@@ -40,13 +41,13 @@ class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
     name: str
     selector: str = ""
     subjects: str = ">"
-    start: str | int = "now"
-    window: int = 0
+    start: str | Whole = "now"
+    window: Whole = 0
     durable: bool = False
     summary: str = ""
     catch_up: Literal["all", "shortest"] = "all"
-    starts: dict[str, int] = {}  # of a derived space: where each of its channels begins
-    request: int = 0
+    starts: dict[str, Whole] = {}  # of a derived space: where each of its channels begins
+    request: Whole = 0
 
 
 class Unsubscribe(msgspec.Struct, tag="unsubscribe", forbid_unknown_fields=True):
@@ -54,12 +55,12 @@ class Unsubscribe(msgspec.Struct, tag="unsubscribe", forbid_unknown_fields=True)
 
     name: str
     end: bool = False
-    request: int = 0
+    request: Whole = 0
 
 
 class Acknowledge(msgspec.Struct, tag="ack", forbid_unknown_fields=True):
     name: str
-    sequence: int
+    sequence: Whole
     source: str = ""  # of a derived space: the channel that the message came from
 
 
@@ -123,7 +124,7 @@ class Connection:
                 self._send(frame, len(action.messages))
             case act.Lost():
                 self._tell(type="lost", subscription=action.subscription.label,
-                           first=action.first, last=action.last)  # fmt: skip
+                           first=action.first, last=action.last, reason=action.reason)  # fmt: skip
             case act.Taken():
                 self.names.pop(action.subscription.label, None)
                 self._tell(type="taken", subscription=action.subscription.label)

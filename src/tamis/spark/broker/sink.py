@@ -1,7 +1,7 @@
 """A channel as a sink: each row a message, stored once though Spark may send it again.
 
 A task is a publisher of its own, named by query and partition, and numbers its messages by batch
-and row. The broker remembers the highest number of each publisher and stores none twice.
+and row. The broker remembers which numbers of each publisher it stored, and stores none twice.
 """
 
 from __future__ import annotations

@@ -13,9 +13,12 @@ from tamis.server.web.answers import json
 def health(parts: Parts) -> Response:
     """Without names: anybody may ask. `/api/overview` tells managers more."""
     problem, failing = parts.hub.problem, parts.hub.watch.counts()
+    if aside := sum(len(channel.aside) for channel in parts.hub.broker.channels.values()):
+        failing["subscriptions"] = aside
     status = "refusing" if problem else "failing" if failing else "ok"
     told = {"status": status, "seconds": round(time.time() - parts.hub.started, 3)}
     told |= {"problem": "the log cannot be written"} if problem else {}
+    told |= {"faults": parts.hub.watch.failures} if parts.hub.watch.failures else {}
     return json({**told, **({"failing": failing} if failing else {})})
 
 
@@ -31,6 +34,7 @@ def metrics(parts: Parts) -> Response:
         "tamis_subscriptions": subscriptions,
         "tamis_channels": len(broker.channels),
         "tamis_subscriptions_behind": broker.behind,
+        "tamis_subscriptions_failed": sum(len(c.aside) for c in broker.channels.values()),
         "tamis_background_failing": len(parts.hub.watch.failing),
         "tamis_background_failures_total": parts.hub.watch.failures,
         "tamis_connections": parts.gate.open,

@@ -128,7 +128,7 @@ def _in_state(parts: Parts, state: str) -> Test:
             case "slow":
                 return one.session is not None and not one.live and not one.paused
             case "problem":
-                return parts.deliveries.failing(one.key)
+                return bool(one.problem) or parts.deliveries.failing(one.key)
             case "paused":
                 return one.paused
         return one.session is None

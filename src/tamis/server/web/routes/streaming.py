@@ -19,6 +19,7 @@ from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
 from tamis.server.frames import arrived, encode, piece
+from tamis.server.numbers import LARGEST, sequence_or_text, whole
 from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 
@@ -32,8 +33,8 @@ async def live(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("subscribe", channel.entry.name)
     wish = _wish(request)
     last = request.headers.get("last-event-id", "")
-    if _is_number(last):
-        wish.start = int(last) + 1
+    if last:
+        wish.start = _following("last-event-id", last)
     parts.subscribing.check(caller, channel, wish)
     await parts.subscribing.start(channel, wish)  # an error must come before the stream
 
@@ -48,7 +49,7 @@ async def live_space(parts: Parts, caller: Caller, request: Request) -> Response
     place = f"{request.path_params['f']}/{request.path_params['x']}"
     wish = _wish(request)
     last = (part.rpartition(":") for part in request.headers.get("last-event-id", "").split())
-    starts = {channel: int(sequence) + 1 for channel, _, sequence in last if _is_number(sequence)}
+    starts = {channel: _following("last-event-id", sequence) for channel, _, sequence in last}
     parts.spaces.check(caller, place, wish, starts)
 
     async def begin(session: int) -> dict[str, Subscription]:
@@ -59,13 +60,12 @@ async def live_space(parts: Parts, caller: Caller, request: Request) -> Response
 
 def _wish(request: Request) -> Wish:
     query = request.query_params
-    start = query.get("start", "now")
-    first = int(start) if _is_number(start) else start
-    return Wish(query.get("selector", ""), query.get("subjects", ">"), first)
+    start = sequence_or_text(query.get("start", "now"))
+    return Wish(query.get("selector", ""), query.get("subjects", ">"), start)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
+def _following(name: str, text: str) -> int:
+    return min(whole(name, text) + 1, LARGEST)
 
 
 def _stream(parts: Parts, caller: Caller, begin: Begin) -> Response:
@@ -115,7 +115,8 @@ def _error(error: TamisError) -> bytes:
 
 def _event(action: act.Deliver | act.Lost | act.Taken, places: dict[str, int]) -> bytes:
     if isinstance(action, act.Lost):
-        return b'event: lost\ndata: {"first":%d,"last":%d}\n\n' % (action.first, action.last)
+        told = {"first": action.first, "last": action.last, "reason": action.reason}
+        return b"event: lost\ndata: %b\n\n" % encode(told)
     if isinstance(action, act.Taken):
         return b""
     return b"".join(_message(one, record, places) for one, record in action.messages)
