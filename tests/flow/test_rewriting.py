@@ -14,11 +14,13 @@ from flow.rewritten import bag, run_plan, run_single_source
 from strategies import random_condition
 from tamis.errors import FlowError
 from tamis.flow import FlowLimits, check, on_sources, parse_flow, rewrite, run, stages
-from tamis.flow.execution import holds
+from tamis.flow.execution import holds, through
 from tamis.flow.expressions import not_false, not_true
+from tamis.flow.rewriting.decisions import Choice, decision, spaces_read, weight
 from tamis.flow.rewriting.plan import node_name
 from tamis.flow.text.printer import step_text
 from tamis.language import Not, canonical, parse
+from tamis.logic import value
 
 SEEDS = dose(40, 2_000)
 FIGURE_2 = """
@@ -262,6 +264,47 @@ def test_many_rewritten_flows_mean_the_same(block):
 
 
 @settings(max_examples=15, deadline=None)
+def decided(tree, message, schema):
+    """The leaf that a message comes to; None where it does not pass."""
+    while isinstance(tree, Choice):
+        tree = next((t for c, t in tree.cases if holds(c, message, schema, TABLES)), None)
+    return tree
+
+
+@given(runs())
+def test_an_arc_decided_by_itself_means_the_same(given_run):
+    graph, messages = given_run
+    spaces = run(graph, messages, TABLES).spaces
+    for arc in graph.arcs:
+        tree, schema, where = decision(graph, arc), arc.schemas[0], graph.where(arc.target)
+        for message in spaces[arc.source]:
+            leaf, passed = decided(tree, message, schema), through(arc, message, TABLES)
+            assert (leaf is None) == (passed is None)
+            if leaf is None:
+                continue
+            worth = {n: value(term, message.get, TABLES) for n, term in leaf.values.items()}
+            assert bag([{n: v for n, v in worth.items() if v is not None}]) == bag([passed])
+            fits = where is None or holds(where, passed, arc.schemas[-1], {})
+            assert leaf.rejected != fits
+
+
+def test_a_flow_weighs_more_rewritten_where_paths_share_arcs():
+    diamonds = "space A0(n: int)\n" + "".join(
+        f"A{i} -> A{i + 1} : select n > {i}\nA{i} -> A{i + 1}\n" for i in range(6)
+    )
+    graph = check(parse_flow(diamonds))
+    assert weight(graph, ("A6",)) == (6 * 2**6, 12)
+    assert weight(graph, ("A1",)) == (2, 12)
+    assert spaces_read(graph, ["A2"]) == {"A0", "A1", "A2"}
+
+
+def test_the_cases_of_one_arc_have_a_limit_that_is_named():
+    rules = "[n when n > 1] => [n := n + 1] | [n] => [n := n - 1]"
+    graph = check(parse_flow(f"space A(n: int)\nA -> B : {'; '.join([rules] * 11)}\n"))
+    with pytest.raises(FlowError, match="more than 1,000 cases: the limit is 1,000"):
+        decision(graph, graph.arcs[0])
+
+
 @given(runs(), st.integers(0, 2**32))
 def test_subscriptions_on_sources_get_what_they_got_before(given_run, seed):
     graph, messages = given_run

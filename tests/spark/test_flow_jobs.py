@@ -107,6 +107,78 @@ def test_one_sink_for_all_spaces_has_a_folder_for_each(spark, given, tmp_path):
         assert bag(found) == bag(expected.spaces[space]), space
 
 
+TWO_TYPES = """
+space Ticks(n: int, name: string)
+Ticks -> Numbers : [n, name] => [worth := n, name]
+Ticks -> `Na/mes` : [n, name] => [worth := name, Name := name]
+"""
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_spaces_with_one_name_and_two_types_have_a_folder_each(spark, tmp_path, streaming):
+    rows_in = [{"n": i, "name": f"x{i}"} for i in range(5)]
+    (tmp_path / "ticks").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows_in), tmp_path / "ticks" / "0.parquet")
+    graph = check(parse_flow(TWO_TYPES))
+    FlowRunning(
+        FlowJob(
+            graph,
+            {"Ticks": Source(str(tmp_path / "ticks"))},
+            together=Sink(str(tmp_path / "all"), "parquet"),
+            stream=Stream(str(tmp_path / "checkpoint")) if streaming else None,
+        ),
+        spark,
+    ).run()
+    expected = run(graph, {"Ticks": rows_in}).spaces
+    inside = "batch=0" if streaming else ""
+    for space, folder in (("Numbers", "space=Numbers"), ("Na/mes", "space=Na%2Fmes")):
+        assert bag(rows(tmp_path / "all" / folder / inside)) == bag(expected[space])
+
+
+SHARED = """
+space Raw(n: int, x: double) where n > 0
+lookup Names(string) -> string
+Raw -> A : [n, x when x > 1] => [n, x := x * 2]
+  | [n, x when x < 0] => [n, x := -x]
+  | [n, x] => [n, x]
+Raw -> B : select n % 2 = 0
+A -> B : [n, x when n > 5] => [n := n - 1, x]
+  | [n, x when n > 2] => [n, x := x + 1]
+  | [n, x] => [n, x]
+B -> C : [n, x when x > 2] => [n, x := x - 1]
+  | [n, x when x < 1] => [n, x := 0.5]
+  | [n, x] => [n, x]
+A -> C : select x > 2
+"""
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_flow_whose_paths_share_arcs_is_counted_level_by_level(spark, tmp_path, streaming):
+    rows_in = [{"n": i % 9 - 1, "x": i / 3 - 1.0} for i in range(30)]
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.Table.from_pylist(rows_in), tmp_path / "in" / "0.parquet")
+    graph = check(parse_flow(SHARED))
+    made = FlowJob(
+        graph,
+        {"Raw": Source(str(tmp_path / "in"))},
+        sinks={"C": Sink(str(tmp_path / "c"), "parquet")},
+        lookups={"Names": {}},
+        errors=Sink(str(tmp_path / "errors"), "parquet"),
+        stream=Stream(str(tmp_path / "checkpoint")) if streaming else None,
+        counted=True,
+    )
+    running = FlowRunning(made, spark)
+    running.run()
+    expected = run(graph, {"Raw": rows_in}, {"Names": {}})
+    assert bag(rows(tmp_path / "c")) == bag(expected.spaces["C"])
+    assert len(rows(tmp_path / "errors")) == len(expected.rejected) > 0
+    counts = running.counting.counts
+    assert dict(counts.arcs) == expected.arcs
+    assert dict(counts.spaces) == {name: len(m) for name, m in expected.spaces.items()}
+    assert running.counting.rejected == len(expected.rejected)
+    assert running.counting.rows == len(rows_in)
+
+
 @pytest.mark.parametrize("form", ["rewritten", "arcs"])
 def test_subscriptions_on_a_derived_space(spark, given, tmp_path, form):
     asked = spark.createDataFrame(

@@ -28,6 +28,7 @@ from tamis.spark.flows.paths import NATIVE_PATHS
 from tamis.spark.native.values import SPARK_TYPES
 
 GRAPHS = dose(3, 100)
+FORMS = (arc_by_arc, partial(rewritten, levels=False), partial(rewritten, levels=True))
 ARROW = {
     Type.INT: pa.int64(),
     Type.DOUBLE: pa.float64(),
@@ -90,19 +91,19 @@ def expected(graph, messages):
     return {space: bag(found) for space, found in result.spaces.items()}, stopped
 
 
-# --- three ways -----------------------------------------------------------------
+# --- all ways -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", range(GRAPHS))
-def test_three_ways_give_the_same(spark, seed):
+def test_all_ways_give_the_same(spark, seed):
     graph, messages = random_run(seed + 1000, 20, depth=1, spaces=3)
     wanted, stopped = expected(graph, messages)
     sources = {s: spark.createDataFrame(t) for s, t in tables(graph, messages).items()}
-    for form in (arc_by_arc, rewritten):
+    for form in FORMS:
         streams = form(graph, sources, TABLES, graph.schemas)
         for space, found in rows_of_all(streams, graph.schemas).items():
-            assert bag(found) == wanted[space], (form.__name__, space)
-        assert rejections(streams.rejected) == stopped, form.__name__
+            assert bag(found) == wanted[space], (form, space)
+        assert rejections(streams.rejected) == stopped, form
 
 
 def test_paths_by_the_matcher_are_the_same_as_native_flags(spark):

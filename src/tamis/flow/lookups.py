@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tamis.errors import InputError, MessageError
+from tamis.errors import FlowError, InputError, MessageError
 from tamis.flow.model import Lookup
 from tamis.messages import read, refuse
 from tamis.messages.reading import detect
@@ -24,25 +24,41 @@ def tables(
     lookups: Mapping[str, Lookup],
     given: Mapping[str, Given] | None = None,
     folder: str | os.PathLike[str] = ".",
+    text: str = "",
 ) -> dict[str, Table]:
-    """The table of each lookup: as given, else from the file that the flow names."""
+    """The table of each lookup: as given, else from the file that the flow names.
+
+    `text` is that of the flow: errors then name the line of the lookup.
+    """
     given = given or {}
     for name in given:
         if name not in lookups:
             raise InputError(f"the flow declares no lookup {name}; it has {_names(lookups)}")
-    return {name: table(lookup, given.get(name), folder) for name, lookup in lookups.items()}
+    return {name: table(lookup, given.get(name), folder, text) for name, lookup in lookups.items()}
 
 
-def table(lookup: Lookup, given: Given | None, folder: str | os.PathLike[str]) -> Table:
+def table(
+    lookup: Lookup, given: Given | None, folder: str | os.PathLike[str], text: str = ""
+) -> Table:
     """The table of one lookup. A key that is there twice is an error."""
+    try:
+        return _table(lookup, given, folder)
+    except InputError as error:
+        raise at_lookup(lookup, str(error), text) from None
+
+
+def at_lookup(lookup: Lookup, what: str, text: str) -> FlowError:
+    """An error of a lookup's table, at the line that declares the lookup."""
+    return FlowError(what, where=lookup.title, text=text, at=lookup.at)
+
+
+def _table(lookup: Lookup, given: Given | None, folder: str | os.PathLike[str]) -> Table:
     if isinstance(given, Mapping):
-        return _checked(lookup, given.items(), f"lookup {lookup.name}")
+        return _checked(lookup, given.items(), "")
     path = Path(folder) / lookup.source if given is None and lookup.source else given
     if path is None:
-        raise InputError(
-            f"lookup {lookup.name} has no table: give one, or write from 'file.csv' in the flow"
-        )
-    return _checked(lookup, _file(lookup, Path(path)), f"lookup {lookup.name}, {path}")
+        raise InputError("it has no table: give one, or write from 'file.csv' in the flow")
+    return _checked(lookup, _file(lookup, Path(path)), f"{path}: ")
 
 
 def _names(lookups: Mapping[str, Lookup]) -> str:
@@ -53,9 +69,8 @@ def _file(lookup: Lookup, path: Path) -> Iterable[tuple[Any, Any]]:
     columns = _columns(path)
     for wanted in ("key", "value"):
         if wanted not in columns:
-            raise InputError(
-                f"lookup {lookup.name}: {path} has no column {wanted}; it has {', '.join(columns)}"
-            )
+            shown = ", ".join(columns) or "none"
+            raise InputError(f"{path} has no column {wanted}; it has {shown}")
     schema = Schema.of(key=lookup.key, value=lookup.value)
     try:
         for batch in read(path, on_bad=refuse, schema=schema):
@@ -63,7 +78,7 @@ def _file(lookup: Lookup, path: Path) -> Iterable[tuple[Any, Any]]:
             keys, values = rows.column("key").to_pylist(), rows.column("value").to_pylist()
             yield from zip(keys, values, strict=True)
     except MessageError as error:
-        raise InputError(f"lookup {lookup.name}: {error}") from None
+        raise InputError(str(error)) from None
 
 
 def _columns(path: Path) -> list[str]:
@@ -77,8 +92,11 @@ def _columns(path: Path) -> list[str]:
         raise InputError(f"{path}: a lookup's table is a CSV or a Parquet file")
     import csv
 
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return next(csv.reader(file), [])
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return next(csv.reader(file), [])
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not UTF-8") from None
 
 
 def _checked(lookup: Lookup, pairs: Iterable[tuple[Any, Any]], where: str) -> Table:
@@ -92,11 +110,11 @@ def _checked(lookup: Lookup, pairs: Iterable[tuple[Any, Any]], where: str) -> Ta
             if not (plain_value and _plain(value)):
                 worth = schema.convert("value", settle("value", value))
         except MessageError as error:
-            raise InputError(f"{where}: {error}") from None
+            raise InputError(f"{where}{error}") from None
         if known is None:
-            raise InputError(f"{where}: a key is undefined")
+            raise InputError(f"{where}a key is undefined")
         if known in found:
-            raise InputError(f"{where}: the key {known!r} is there twice")
+            raise InputError(f"{where}the key {known!r} is there twice")
         if worth is not None:
             found[known] = worth
     return found

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tamis.errors import FlowError, InputError, MessageError
+from tamis.errors import FlowError, MessageError
 from tamis.flow.execution import Message, fitted, run
 from tamis.flow.graph import Graph
 from tamis.flow.lookups import Tables, table
@@ -114,5 +114,5 @@ class _Checked:
             raise self.error(f"there is no lookup {name}", at, hint)
         try:
             return table(self.graph.lookups[name], dict(pairs), ".")
-        except InputError as error:
-            raise self.error(str(error), at) from None
+        except FlowError as error:
+            raise self.error(f"lookup {name}: {error.what}", at) from None

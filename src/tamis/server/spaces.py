@@ -243,7 +243,8 @@ def opened(entry: FlowEntry) -> OpenFlow:
     for source in entry.channels:
         if source not in graph.published:
             raise InputError(f"the flow declares no space {source}")
-    return OpenFlow(entry, graph, tables(graph.lookups, _pairs(entry.lookups)))
+    pairs = _pairs(entry.lookups)
+    return OpenFlow(entry, graph, tables(graph.lookups, pairs, text=entry.text))
 
 
 def _pairs(lookups: dict[str, Any]) -> dict[str, dict[Any, Any]]:

@@ -124,6 +124,7 @@ LIST = "state S keyed by k from T ordered by n (l: list of (v: double) := ())\n"
 RULES = "  rule v > x => x := v\n  rule => c := n\n"
 MISTAKES = [
     ("state S keyed by k from T (x: int := 0)\n  rule => x := n\n", "a state needs ordered by"),
+    ("state S keyed by k from T\n  (x: int := 0)\n  rule => x := n\n", "line 2, state S"),
     ("state S keyed by k from U ordered by n (x: int := 0)\n  rule => x := n\n",
      "there is no space U"),
     ("state S keyed by q from T ordered by n (x: int := 0)\n  rule => x := n\n",

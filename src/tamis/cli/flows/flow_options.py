@@ -179,7 +179,7 @@ def tables_of(graph: Graph, file: str, lookup: Iterable[str], *, needed: bool = 
         for name, found in graph.lookups.items()
         if needed or name in given or found.source is not None
     }
-    return tables(wanted, given, Path(file).parent)
+    return tables(wanted, given, Path(file).parent, graph.flow.text)
 
 
 def plan_text(plan: Plan) -> str:

@@ -125,7 +125,7 @@ def _pair(a: Rule, b: Rule, limits: FlowLimits) -> Rule:
         guards.append(_substituted(a, b.guard, limits))
     outputs = []
     for output in b.outputs:
-        _check_size([output.term], values, limits)
+        check_size([output.term], values, limits)
         outputs.append(Output(output.name, substitute_term(output.term, values), output.at))
     guard = all_of(guards) if guards else None
     return Rule(a.names, tuple(outputs), None if guard == TRUE else guard, at=a.at)
@@ -133,7 +133,7 @@ def _pair(a: Rule, b: Rule, limits: FlowLimits) -> Rule:
 
 def _substituted(rule: Rule, condition: Condition, limits: FlowLimits) -> Condition:
     values = _values(rule)
-    _check_size([condition], values, limits)
+    check_size([condition], values, limits)
     return substitute(condition, values)
 
 
@@ -141,7 +141,7 @@ def _values(rule: Rule) -> dict[str, Term]:
     return {output.name: output.term for output in rule.outputs}
 
 
-def _check_size(
+def check_size(
     nodes: list[Condition | Term], values: Mapping[str, Term], limits: FlowLimits
 ) -> None:
     """Terms that are put into terms grow: refuse before it takes time and memory."""

@@ -46,12 +46,19 @@ def parse_flow(text: str, limits: FlowLimits = LIMITS) -> Flow:
 def read_flow(path: str | os.PathLike[str], limits: FlowLimits = LIMITS) -> Flow:
     """The flow in a file."""
     try:
-        text = Path(path).read_text("utf-8-sig")
+        data = Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not UTF-8") from None
-    return parse_flow(text, limits)
+    try:
+        return parse_flow(_lines(data.decode("utf-8-sig")), limits)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}: line {line} is not UTF-8: save the file as UTF-8") from None
+
+
+def _lines(text: str) -> str:
+    """With the line ends that places are counted by, as Python reads text files."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _statement(text: str, tokens: Tokens, limits: FlowLimits) -> Any:

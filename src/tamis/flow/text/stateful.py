@@ -33,7 +33,7 @@ def state(p: StatementParser, at: int) -> State:
     source, _ = p.identifier("the space of the events")
     if not p.word("ordered", "by"):
         hint = "say which attribute orders the events of a key: ordered by seq"
-        p.fail("a state needs ordered by", p.at, hint)
+        p.fail("a state needs ordered by", at, hint)
     order = _names(p)
     p.need("(", "and the components", "write (max: double := 0, ...)")
     components = p.listed_items(lambda: _component(p))

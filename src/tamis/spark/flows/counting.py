@@ -2,13 +2,15 @@
 
 A message comes into a space by a path, and passes the last arc of that path. So the selects of
 all paths, asked of every message of a source, give all counts, whichever way the flow is run.
+Level by level each row knows the arc that it came by, and the rows are counted.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation
@@ -21,31 +23,40 @@ from tamis.spark.flows.steps import Flowing
 from tamis.spark.flows.streams import TARGET, Layout
 from tamis.spark.types import quoted
 
-MOST = 100  # paths of a flow whose messages are counted
+MOST = 100  # paths of a flow whose messages are counted arc by arc
 _PATIENCE = 20.0  # seconds for counters of a batch that is done
 _WIDE = "tamis_wide"
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a row is there: it was published in the target, or came by the last of the arcs."""
+
+    target: str
+    arcs: tuple[int, ...]
+    rejected: bool
+
+
+@dataclass
 class Counting:
     """Puts counters into the frames of a flow, and adds up what Spark observes."""
 
     graph: Graph
-    plan: Plan = field(init=False)
     spaces: dict[str, int] = field(default_factory=dict)
     arcs: dict[int, int] = field(default_factory=dict)
     rejected: int = 0
     rows: int = 0
-    _paths: dict[str, list[Path]] = field(default_factory=dict)
+    _paths: dict[str, Sequence[Path | Cause]] = field(default_factory=dict)
     _batch: dict[str, Observation] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.plan = rewrite(self.graph, self.graph.schemas)
+    @cached_property
+    def plan(self) -> Plan:
+        return rewrite(self.graph, self.graph.schemas)
 
     @property
     def counts(self) -> Counts | None:
-        """None where nothing was counted, or where there are too many paths."""
-        if not self._paths or len(self.plan.paths) > MOST:
+        """None if nothing was counted, or arc by arc only the rows."""
+        if not any(self._paths.values()):
             return None
         arcs = {arc.number: self.arcs.get(arc.number, 0) for arc in self.graph.arcs}
         spaces = {name: self.spaces.get(name, 0) for name in self.graph.schemas}
@@ -56,8 +67,8 @@ class Counting:
     def source(self, space: str, flowing: Flowing) -> DataFrame:
         """The messages of a source, with a counter for each of its paths."""
         name = f"tamis_{len(self._paths)}"
-        own = [path for path in self.plan.paths if path.source == space]
-        own = own if len(self.plan.paths) <= MOST else []
+        few = len(self.plan.paths) <= MOST
+        own = [path for path in self.plan.paths if path.source == space] if few else []
         self._paths[name] = own
         shared, types = self.plan.shared.get(space, ()), self.plan.schema_of(space)
         ready = flowing.with_terms(shared, types, inline=True) if own else flowing
@@ -66,6 +77,14 @@ class Counting:
         counters = [_count(condition).alias(f"p{i}") for i, condition in enumerate(asked)]
         counted = self._observed(name, ready.frame, [_count(F.lit(True)).alias("rows"), *counters])
         return counted.select(*(quoted(column) for column in flowing.schema))
+
+    def levels(self, frame: DataFrame, cause: Column, causes: list[Cause]) -> DataFrame:
+        """All rows of a flow, with a counter for each cause."""
+        name = f"tamis_{len(self._paths)}"
+        self._paths[name] = causes
+        published = [i for i, one in enumerate(causes) if not one.arcs]
+        counters = [_count(cause == i).alias(f"p{i}") for i in range(len(causes))]
+        return self._observed(name, frame, [_count(cause.isin(published)).alias("rows"), *counters])
 
     def wide(self, frame: DataFrame, layout: Layout) -> DataFrame:
         """The rows of a rewritten flow, with a counter for those that do not fit."""
@@ -109,7 +128,7 @@ class Counting:
         self._batch.clear()
         self.add(dict(found))
 
-    def _add(self, path: Path, count: int) -> None:
+    def _add(self, path: Path | Cause, count: int) -> None:
         if path.arcs:
             self.arcs[path.arcs[-1]] = self.arcs.get(path.arcs[-1], 0) + count
         if not path.rejected:

@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -16,13 +16,13 @@ from tamis.errors import InputError
 from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.flow_job import FlowJob
 from tamis.spark.flows.streams import Streams
+from tamis.spark.flows.together import SPACE, mixed, one_frame, own_sink, write_partitioned
 from tamis.spark.jobs.failures import told_simply
 from tamis.spark.jobs.interrupts import Apart
 from tamis.spark.jobs.job import FILES, Sink
 from tamis.spark.jobs.running import LOOK, Progress, Tell, Watched, tasks_of
 
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
-SPACE = "space"  # the column that tells spaces apart where they share a sink
 
 
 @dataclass(slots=True)
@@ -102,11 +102,22 @@ class FlowRunning:
             found.append(lambda sink=sink, frame=frame: sink.write(frame))  # type: ignore[misc]
         others = [space for space in job.spaces if space not in job.sinks]
         if job.together is not None and others:
-            together = tagged(job, streams, others)
-            found.append(lambda: _partitioned(job.together, together))
+            found += self._together(job.together, streams, others)
         if (told := self._errors(streams)) is not None:
             found.append(lambda: told[0].write(told[1]))
         return found
+
+    def _together(
+        self, sink: Sink, streams: Streams, spaces: list[str]
+    ) -> list[Callable[[], None]]:
+        """One write for all spaces; one for each if their columns do not go into one frame."""
+        if not mixed(self.job, streams, spaces):
+            frame = one_frame(self.job, streams, spaces)
+            return [partial(write_partitioned, sink, frame)]
+        return [
+            partial(own_sink(sink, space).write, self.job.answered(space, streams[space]))
+            for space in spaces
+        ]
 
     def _errors(self, streams: Streams) -> tuple[Sink, DataFrame] | None:
         """Where rows go that do not fit, and the rows; None where they are only counted."""
@@ -130,8 +141,8 @@ class FlowRunning:
         if ends == 1 and job.sinks:
             ((space, sink),) = job.sinks.items()
             return sink.start(job.answered(space, streams[space]), every, checkpoint)
-        if ends == 1 and job.together is not None:
-            together = tagged(job, streams, others)
+        if ends == 1 and job.together is not None and not mixed(job, streams, others):
+            together = one_frame(job, streams, others)
             return job.together.start(together, every, checkpoint, partition_by=SPACE)
         if streams.wide is None:
             raise InputError("a stream with several sinks runs rewritten, not arc by arc")
@@ -145,8 +156,7 @@ class FlowRunning:
         others = [space for space in job.spaces if space not in job.sinks]
         if job.together is not None:
             for space in others:
-                place = f"{job.together.path}/{SPACE}={space}"
-                own = Sink(place, job.together.format, job.together.options)
+                own = own_sink(job.together, space)
                 _write_once(own, job.answered(space, streams[space]), batch)
         if (told := self._errors(streams)) is not None:
             _write_once(*told, batch)
@@ -170,36 +180,6 @@ def streams_on(streams: Streams, wide: DataFrame) -> Streams:
     assert layout is not None
     frames = {t.space: layout.view(wide, t) for t in layout.targets if not t.rejected}
     return Streams(streams.graph, frames, layout.rejected(wide), wide, layout)
-
-
-def tagged(job: FlowJob, streams: Streams, spaces: list[str]) -> DataFrame:
-    """The messages of several spaces in one frame: a column for each name, and the space."""
-    found: DataFrame | None = None
-    for space in spaces:
-        frame = job.answered(space, streams[space])
-        if SPACE in (name.lower() for name in frame.columns):
-            raise InputError(f"{space} has a column {SPACE} itself: give it a sink of its own")
-        frame = frame.withColumn(SPACE, F.lit(space))
-        found = frame if found is None else _joined(found, frame, space)
-    assert found is not None
-    return found
-
-
-def _joined(found: DataFrame, frame: DataFrame, space: str) -> DataFrame:
-    known = {f.name: f.dataType for f in found.schema}
-    for column in frame.schema:
-        if known.get(column.name, column.dataType) != column.dataType:
-            raise InputError(
-                f"{space} has a column {column.name} of another type than a space before: "
-                "give it a sink of its own"
-            )
-    return found.unionByName(frame, allowMissingColumns=True)
-
-
-def _partitioned(sink: Sink | None, frame: DataFrame) -> None:
-    assert sink is not None
-    writer = frame.write.options(**sink.all_options()).mode(sink.mode or "error")
-    writer.partitionBy(SPACE).format(sink.kind).save(sink.path)
 
 
 def _write_once(sink: Sink, frame: DataFrame, batch: int) -> None:

@@ -19,11 +19,13 @@ from tamis.flow.expressions import TRUE, all_of, any_of, lookup_calls, map_term,
 from tamis.flow.graph import Graph
 from tamis.flow.model import Output, Rule
 from tamis.flow.rewriting import Path, Plan, rewrite
+from tamis.flow.rewriting.decisions import spaces_read, weight
 from tamis.language import And, Attribute, Call, Condition, Term, attributes, canonical
 from tamis.language import terms as terms_of
 from tamis.schema import Attribute as Attr
 from tamis.schema import Schema
 from tamis.spark.flows.counting import Counting
+from tamis.spark.flows.levels import Levels
 from tamis.spark.flows.rows import rows_of
 from tamis.spark.flows.steps import Flowing, Tables
 from tamis.spark.flows.streams import (
@@ -39,6 +41,9 @@ from tamis.spark.flows.tables import table_frames
 from tamis.spark.matching import match
 from tamis.spark.native.values import cases
 
+# A flow that rewriting makes larger than this, and larger than twice what is written, is run level
+# by level: code for its paths would take Spark longer than the messages (`python -m bench flow`).
+MOST_WEIGHT = 24
 # Of one source; beyond, the matcher finds the paths of a row faster (`python -m bench flow`).
 NATIVE_PATHS = 10
 _PATH = "__tamis_path__"
@@ -53,37 +58,92 @@ def rewritten(
     *,
     errors: bool = True,
     native_paths: int = NATIVE_PATHS,
+    levels: bool | None = None,
     folder: str | os.PathLike[str] = ".",
     counting: Counting | None = None,
 ) -> Streams:
     """The frames of the wanted spaces (all that arcs lead to, if not said).
 
-    Without `errors`, rows that do not fit are left out and not told. Files of lookups are looked
-    for in `folder`.
+    Without `errors`, rows that do not fit are left out and not reported. Files of lookups are
+    looked for in `folder`. `levels` says whether the flow runs level by level, in place of path by
+    path; None decides by how much rewriting would make of it.
     """
     tables = table_frames(graph, sources, lookups or {}, folder)
-    plan = rewrite(graph, wanted)
-    kept = tuple(p for p in plan.paths if p.source in sources and (errors or not p.rejected))
-    plan = replace(plan, paths=kept)
     rows = {s: rows_of(s, frame, graph.schemas[s]) for s, frame in sources.items()}
     bad = {s: found.bad for s, found in rows.items() if found.bad is not None and errors}
-    targets = [
-        *map(Target, plan.wanted),
-        *(Target(p.target, p.rejected) for p in plan.paths),
-        *(Target(space, rejected=True) for space in bad),
-    ]
-    layout = Layout(graph, tuple(dict.fromkeys(targets)))
-    parts = []
-    for source in plan.sources:
-        found = Flowing(rows[source].good, graph.schemas[source], tables, may_be_nan=True)
-        if counting is not None:
-            found = replace(found, frame=counting.source(source, found))
-        parts.append(_Source(plan, layout, source, tables, native_paths).wide(found))
+    good = {s: found.good for s, found in rows.items()}
+    chosen = _chosen(graph, wanted)
+    given = graph, chosen, good, tables, tuple(bad)
+    if _large(graph, chosen, counting is not None) if levels is None else levels:
+        layout, parts = _by_levels(*given, errors, counting)
+    else:
+        layout, parts = _by_paths(*given, errors, counting, native_paths)
     parts += [_misfits(layout, space, frame) for space, frame in bad.items()]
     wide = reduce(DataFrame.unionByName, parts) if parts else _nothing(sources, layout)
     wide = wide if counting is None else counting.wide(wide, layout)
-    frames = {space: layout.view(wide, Target(space)) for space in plan.wanted}
+    frames = {space: layout.view(wide, Target(space)) for space in chosen}
     return Streams(graph, frames, layout.rejected(wide), wide, layout)
+
+
+Parts = tuple[Layout, list[DataFrame]]
+
+
+def _chosen(graph: Graph, wanted: Iterable[str] | None) -> tuple[str, ...]:
+    chosen = graph.derived if wanted is None else tuple(dict.fromkeys(wanted))
+    for space in chosen:
+        graph.space(space)
+    return chosen
+
+
+def _large(graph: Graph, wanted: tuple[str, ...], counted: bool) -> bool:
+    """Counting by paths asks all their selects once more; by levels it costs next to nothing."""
+    by_paths, by_arcs = weight(graph, wanted)
+    return by_paths > (MOST_WEIGHT if counted else max(MOST_WEIGHT, 2 * by_arcs))
+
+
+def _by_levels(
+    graph: Graph,
+    wanted: tuple[str, ...],
+    sources: Mapping[str, DataFrame],
+    tables: Tables,
+    bad: tuple[str, ...],
+    errors: bool,
+    counting: Counting | None,
+) -> Parts:
+    read = spaces_read(graph, wanted)
+    broken = [s for s in graph.schemas if errors and s in read and graph.where(s) is not None]
+    layout = _layout(graph, wanted, (*broken, *bad))
+    given = {s: frame for s, frame in sources.items() if s in read or counting is not None}
+    levels = Levels(graph, layout, tables, read, counting)
+    return layout, [levels.wide(given)] if given else []
+
+
+def _by_paths(
+    graph: Graph,
+    wanted: tuple[str, ...],
+    sources: Mapping[str, DataFrame],
+    tables: Tables,
+    bad: tuple[str, ...],
+    errors: bool,
+    counting: Counting | None,
+    native_paths: int,
+) -> Parts:
+    plan = rewrite(graph, wanted)
+    kept = tuple(p for p in plan.paths if p.source in sources and (errors or not p.rejected))
+    plan = replace(plan, paths=kept)
+    layout = _layout(graph, wanted, (*(p.target for p in kept if p.rejected), *bad))
+    parts = []
+    for source in plan.sources:
+        found = Flowing(sources[source], graph.schemas[source], tables, may_be_nan=True)
+        if counting is not None:
+            found = replace(found, frame=counting.source(source, found))
+        parts.append(_Source(plan, layout, source, tables, native_paths).wide(found))
+    return layout, parts
+
+
+def _layout(graph: Graph, wanted: Iterable[str], rejecting: Iterable[str]) -> Layout:
+    targets = [*map(Target, wanted), *(Target(space, rejected=True) for space in rejecting)]
+    return Layout(graph, tuple(dict.fromkeys(targets)))
 
 
 def _nothing(sources: Mapping[str, DataFrame], layout: Layout) -> DataFrame:

@@ -28,6 +28,20 @@ class Tables:
     lookups: Mapping[str, Lookup]
     frames: Mapping[str, DataFrame]
 
+    def joined(
+        self, frame: DataFrame, name: str, key: Column, number: int, *, borrowed: bool
+    ) -> tuple[DataFrame, Value]:
+        """The frame with what lookup `name` has for the key: a broadcast join.
+
+        `number` tells the joins of a frame apart. `borrowed`: a Python worker makes the key.
+        """
+        mine, value = _KEY.format(number), _VALUE.format(number)
+        table = self.frames[name].select(F.col("key").alias(mine), F.col("value").alias(value))
+        if borrowed:  # a join cannot ask a Python worker
+            frame, key = frame.withColumn(f"{mine}m", key), F.col(f"{mine}m")
+        joined = frame.join(F.broadcast(table), key == F.col(mine), "left")
+        return joined, Value(F.col(value), self.lookups[name].value)
+
 
 @dataclass(frozen=True, slots=True)
 class Flowing:
@@ -81,19 +95,12 @@ class Flowing:
         return found
 
     def _joined(self, call: Call, when: Column | None) -> Flowing:
-        number = len(self.calls)
-        key, value = _KEY.format(number), _VALUE.format(number)
-        wanted = self.translation.term(call.arguments[0])
-        wanted = wanted if when is None else F.when(when, wanted)
-        table = self.tables.frames[call.name].select(
-            F.col("key").alias(key), F.col("value").alias(value)
+        key = self.translation.term(call.arguments[0])
+        key = key if when is None else F.when(when, key)
+        frame, value = self.tables.joined(
+            self.frame, call.name, key, len(self.calls), borrowed=borrows(call)
         )
-        frame, mine = self.frame, wanted
-        if _borrows(call):  # a join cannot ask a Python worker
-            frame, mine = frame.withColumn(f"{key}m", wanted), F.col(f"{key}m")
-        joined = frame.join(F.broadcast(table), mine == F.col(key), "left")
-        worth = Value(F.col(value), self.tables.lookups[call.name].value)
-        return replace(self, frame=joined, calls={**self.calls, call: worth})
+        return replace(self, frame=frame, calls={**self.calls, call: value})
 
     def with_terms(self, outputs: Sequence[Output], types: Schema, *, inline: bool) -> Flowing:
         """With further attributes, in order: one may use those before it.
@@ -105,7 +112,7 @@ class Flowing:
         for output in outputs:
             found = found.looked_up([output.term])
             kind = types[output.name].type
-            if inline and not _borrows(output.term):
+            if inline and not borrows(output.term):
                 value, frame = found.translation.value(output.term), found.frame
             else:
                 column = found.translation.term(output.term)
@@ -160,7 +167,7 @@ class Flowing:
         return replace(self, frame=kept, calls={})
 
 
-def _borrows(term: Term) -> bool:
+def borrows(term: Term) -> bool:
     """Whether a Python worker computes it: that must not happen twice."""
     return any(isinstance(p, Call) and p.name in ("lower", "upper") for p in parts_of(term))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
@@ -64,6 +64,16 @@ class Layout:
             mine = wide.where(F.col(TARGET) == F.lit(self.number(target)))
         columns = [F.col(self.columns[key]).alias(key[0]) for key in self.keys(target)]
         return mine.select(*columns)
+
+    def together(self, wide: DataFrame, spaces: Sequence[str], tag: str) -> DataFrame:
+        """The messages of several spaces under their own names, and the space in column `tag`.
+        The spaces must agree on the type of each name."""
+        numbers = {self.number(Target(space)): space for space in spaces}
+        keys = dict.fromkeys(key for space in spaces for key in self.keys(Target(space)))
+        columns = [F.col(self.columns[key]).alias(key[0]) for key in keys]
+        space = cases((F.col(TARGET) == i, F.lit(name)) for i, name in numbers.items())
+        mine = wide.where(F.col(TARGET).isin(list(numbers)))
+        return mine.select(*columns, space.alias(tag))
 
     def rejected(self, wide: DataFrame) -> DataFrame | None:
         """What does not fit its space: space, reason and row."""

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import InputError
 from tamis.flow.graph import Graph
-from tamis.flow.lookups import table
+from tamis.flow.lookups import at_lookup, table
 from tamis.flow.model import Lookup
 from tamis.schema import Schema, Type
 from tamis.spark.flows.rows import rows_of
@@ -41,7 +41,7 @@ def table_frames(
             known = ", ".join(graph.lookups) or "none"
             raise InputError(f"the flow declares no lookup {name}; it has {known}")
     frames = {
-        name: _frame(spark, lookup, given.get(name), folder)
+        name: _frame(spark, lookup, given.get(name), folder, graph.flow.text)
         for name, lookup in graph.lookups.items()
     }
     return Tables(graph.lookups, frames)
@@ -57,11 +57,11 @@ def check_sources(graph: Graph, sources: Mapping[str, DataFrame]) -> None:
 
 
 def _frame(
-    spark: SparkSession, lookup: Lookup, given: Any, folder: str | os.PathLike[str]
+    spark: SparkSession, lookup: Lookup, given: Any, folder: str | os.PathLike[str], text: str
 ) -> DataFrame:
     if isinstance(given, DataFrame):
-        return _checked(lookup, given)
-    found = table(lookup, given, folder)
+        return _checked(lookup, given, text)
+    found = table(lookup, given, folder, text)
     columns = {
         "key": pa.array(list(found), _ARROW[lookup.key]),
         "value": pa.array(list(found.values()), _ARROW[lookup.value]),
@@ -69,17 +69,20 @@ def _frame(
     return spark.createDataFrame(pa.table(columns))
 
 
-def _checked(lookup: Lookup, frame: DataFrame) -> DataFrame:
+def _checked(lookup: Lookup, frame: DataFrame, text: str) -> DataFrame:
     """A frame with key and value of the declared types, in which each key is there once."""
-    rows = rows_of(f"lookup {lookup.name}", frame, Schema.of(key=lookup.key, value=lookup.value))
+    try:
+        rows = rows_of(lookup.title, frame, Schema.of(key=lookup.key, value=lookup.value))
+    except InputError as error:
+        raise at_lookup(lookup, str(error), text) from None
     if rows.bad is not None and (bad := rows.bad.first()) is not None:
-        raise InputError(f"lookup {lookup.name}: {bad.reason}: {bad.row}")
+        raise at_lookup(lookup, f"{bad.reason}: {bad.row}", text)
     good = rows.good
     twice = good.groupBy("key").count().where((F.col("count") > 1) | F.col("key").isNull()).first()
     if twice is not None and twice.key is None:
-        raise InputError(f"lookup {lookup.name}: a key is undefined")
+        raise at_lookup(lookup, "a key is undefined", text)
     if twice is not None:
-        raise InputError(f"lookup {lookup.name}: the key {twice.key!r} is there twice")
+        raise at_lookup(lookup, f"the key {twice.key!r} is there twice", text)
     if lookup.value is Type.DOUBLE:
         good = good.withColumn("value", F.when(~F.isnan("value"), F.col("value")))
     return good
