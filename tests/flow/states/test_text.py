@@ -183,6 +183,54 @@ def test_notices_name_dead_rules_and_components() -> None:
     ]
 
 
+TOLD = "  rule v > x => x := v\n  rule NOT told AND v < x => told := TRUE, c := n\n"
+FALL = "state S keyed by k from T ordered by n (x: double := 0, told: bool := FALSE, c: int)\n"
+C_EVENT = "expand S (c) -> E\n  event A(c: int) => c := event.c\n"
+TWICE = (
+    "expand S (c) -> E: c may change more than once in a trigger, and only the last value is told; "
+    "append to a list to tell of each change"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (FALL + TOLD + C_EVENT, []),  # told never becomes false again
+        (FALL + TOLD.replace("x := v", "x := v, told := FALSE") + C_EVENT, [TWICE]),
+        (STATE + RULES + C_EVENT, [TWICE]),
+        (STATE + RULES + "expand S -> E as T\n", []),
+        (LIST + "  rule => l += (v)\nexpand S -> E\n  event A(v: double) => l += (v)\n", []),
+    ],
+)
+def test_events_of_which_only_the_last_is_told_are_noticed(text, expected) -> None:
+    found = notices(check(parse_flow(SPACE + text)))
+    assert [str(n) for n in found] == [e.replace("expand S (c)", "expand S") for e in expected]
+    assert not any(n.strict for n in found)
+
+
+UNSET = "state S keyed by k from T ordered by n (m: double, c: int := 0)\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ("  rule v > m => m := v\n  rule => c := n\n", [1]),
+        ("  rule v > m => m := v\n  rule c > 3 => m := m + 1\n  rule => c := n\n", [1]),
+        ("  rule m IS NULL OR v > m => m := v\n  rule => c := n\n", []),
+        ("  rule v > m => c := n\n  rule => m := v\n", []),
+        ("  rule v > m => c := n\n  rule c > 3 => m := coalesce(m, 1.0)\n  rule => c := n\n", []),
+        (
+            "  rule v > m AND c > 1 => m := v\n  rule NOT v > m => m := v\n  rule => c := n\n",
+            [1, 2],
+        ),
+    ],
+)
+def test_rules_that_wait_for_what_is_never_defined_are_noticed(rules, expected) -> None:
+    told = [str(n) for n in notices(check(parse_flow(SPACE + UNSET + rules)))]
+    assert [int(t.split("rule ")[1].split(",")[0]) for t in told] == expected
+    assert all("m has no initial value" in t and "write m: double := ..." in t for t in told)
+
+
 def test_limits_on_states() -> None:
     many = ", ".join(f"x{i}: int := 0" for i in range(40))
     text = SPACE + f"state S keyed by k from T ordered by n ({many})\n  rule => x1 := n\n"

@@ -72,7 +72,7 @@ def test_subscriptions_on_a_derived_event_space(spark, tmp_path, capsys) -> None
     ]
     as_json(tmp_path / "in", [rows])
     asked = tmp_path / "asked.csv"
-    asked.write_text("id,selector\ndeep,top - low > 50\nhp,issue = 'HP'\nnone,falls > 1\n")
+    asked.write_text("id,selector\ndeep,top - low > 50\nhp,issue = 'HP'\nnone,top < low\n")
     code = main(
         ["flow", "run", ALARMS, "--from", f"Prices={tmp_path}/in", "--from-format", "Prices=json",
          "--to", f"Drops={tmp_path}/drops", "--to-format", "Drops=json",

@@ -56,8 +56,9 @@ def check(file: str, /, *, strict: bool = False) -> None:
     for notice in found:
         line = graph.flow.text.count("\n", 0, notice.at) + 1
         print(f"notice: line {line}, {notice}", file=sys.stderr)
-    if found and strict:
-        raise InputError(f"{len(found)} notices are errors with --strict")
+    wrong = sum(notice.strict for notice in found)
+    if wrong and strict:
+        raise InputError(f"{wrong} notices are errors with --strict")
 
 
 @flow_app.command

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tamis.errors import FlowError
 from tamis.flow.expressions import TRUE, all_of, not_true, without_calls
 from tamis.flow.graph import Graph, TypedArc
 from tamis.flow.model import Transform
 from tamis.flow.rewriting import rewrite
 from tamis.flow.rewriting.impossible import possible
-from tamis.flow.states.expansion.rows import never_fires
-from tamis.flow.states.flows.wiring import StateNode
+from tamis.flow.showing.notice import Notice
+from tamis.flow.showing.state_notices import of_state
 from tamis.flow.text.printer import rule_text, step_text
 from tamis.language import Condition
 from tamis.reasoning.covers import covers
@@ -19,39 +19,13 @@ from tamis.schema import Attribute as Column
 from tamis.schema import Schema
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
-    """`where` names the statement, `at` is its place in the text."""
-
-    where: str
-    what: str
-    at: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.where}: {self.what}"
-
-
 def notices(graph: Graph) -> list[Notice]:
     """All notices of the flow, arc by arc; then paths that no message can take."""
     found = [notice for arc in graph.arcs for notice in _of_arc(graph, arc)]
-    found += [notice for node in graph.states for notice in _of_state(node)]
-    if not found:
+    found += [notice for node in graph.states for notice in of_state(node)]
+    if not any(notice.strict for notice in found):
         found += list(_of_paths(graph))
     return found
-
-
-def _of_state(node: StateNode) -> Iterator[Notice]:
-    """Rules that never fire, and components that no rule sets."""
-    summary = node.summary
-    for number in never_fires(summary):
-        rule = node.statement.rules[number]
-        what = f"rule {number + 1}, {summary.rules[number]}, can never fire"
-        yield Notice(node.statement.title, what, rule.at)
-    changed = {change.component for rule in summary.rules for change in rule.changes}
-    for name in summary.initial:
-        if name not in changed:
-            what = f"no rule sets {name}: it keeps its initial value"
-            yield Notice(node.statement.title, what, node.statement.at)
 
 
 def _of_arc(graph: Graph, arc: TypedArc) -> Iterator[Notice]:
@@ -91,7 +65,13 @@ def _covers(graph: Graph, schema: Schema, wide: Condition, narrow: Condition) ->
 
 
 def _of_paths(graph: Graph) -> Iterator[Notice]:
-    plan = rewrite(graph, until="drop_impossible")
+    """None of a flow that has more paths than its limit: each arc was looked at by itself."""
+    try:
+        plan = rewrite(graph, until="drop_impossible")
+    except FlowError as error:
+        if error.limit != "paths":
+            raise
+        return
     for path, reason in plan.dropped:
         if path.rejected:
             continue

@@ -16,7 +16,7 @@ from tamis.flow.states.expansion.cases import Atom, Case, OutsideError, Reader, 
 from tamis.flow.states.expansion.linear import Linear, System, Variable, single
 from tamis.flow.states.scope import EVENT, STATE, Scope
 from tamis.flow.states.summary import Append, Assign, Change, Summary
-from tamis.language import And, Condition, Constant
+from tamis.language import Condition
 from tamis.schema import Schema, Type
 
 T = TypeVar("T")
@@ -86,7 +86,7 @@ def moves_of(summary: Summary, derived: Derived | None = None) -> Moves:
 
 def _summary_rows(summary: Summary) -> Iterator[Row]:
     scope = summary.scope
-    where = _event_only(summary.where)
+    where = event_only(summary.where)
     earlier: list[Condition] = []
     always = _always_defined(summary)
     for number, rule in enumerate(summary.rules):
@@ -192,7 +192,7 @@ def _without_settled(guard: tuple[Atom, ...]) -> tuple[Atom, ...]:
 def _always_defined(summary: Summary) -> frozenset[Variable]:
     """What is never undefined: components under all rules, attributes that all events have."""
     reader = _reader(summary.scope, summary.name)
-    where = reader.cases(_event_only(summary.where))
+    where = reader.cases(event_only(summary.where))
     sure = (
         {v for v in _defined_by(where[0]) if all(v in _defined_by(c) for c in where)}
         if where
@@ -222,7 +222,7 @@ def _defined_by(case: Case) -> set[Variable]:
     return {v for a in case if a.op == "defined" for v in a.variables}
 
 
-def _event_only(where: Condition) -> Condition:
+def event_only(where: Condition) -> Condition:
     from tamis.flow.states.scope import renamed
 
     return renamed(where, lambda name: EVENT + name)
@@ -230,23 +230,3 @@ def _event_only(where: Condition) -> Condition:
 
 def _reader(scope: Scope, place: str) -> Reader:
     return Reader(scope.full, place)
-
-
-def never_fires(summary: Summary) -> list[int]:
-    """The rules, from 0, that no event and state can reach; those outside the form are not told."""
-    scope = summary.scope
-    dead: list[int] = []
-    earlier: list[Condition] = []
-    for number, rule in enumerate(summary.rules):
-        reader = _reader(scope, "")
-        own = scope.qualified(rule.condition)
-        try:
-            where = And((_event_only(summary.where), own))
-            parts = [reader.cases(where), *(reader.cases(c, "not true") for c in earlier)]
-            alive = any(possible(case) for case in reader.all_of(parts))
-        except OutsideError:
-            alive = own != Constant(False)
-        if not alive:
-            dead.append(number)
-        earlier.append(own)
-    return dead
