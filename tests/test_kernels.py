@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,10 @@ print(plain, slot_of.signatures)
 heavy(10**9)
 print(slot_of(1, 2, 3, 64), len(slot_of.signatures), _FIRST_USE.plain)
 """
+CHECK = """
+from tamis.cli import app
+app(["check", "--file", "rules.jsonl"])
+"""
 
 
 @pytest.fixture
@@ -69,6 +74,56 @@ def test_work_that_is_too_much_waits_for_compiled_kernels(package: Path) -> None
     assert "compiling for this machine" in done.stderr
     again = run(package, SWITCH)  # now all is there, as far as anybody knows
     assert "compiling" not in again.stderr
+
+
+def test_one_process_compiles_for_all(package: Path, tmp_path: Path) -> None:
+    """Four processes begin at once, and one of them forks a child that outlives it all."""
+    slow = f"""
+import sys, time
+from tamis.kernel import STORE
+print("compiling", file=open({str(tmp_path / "log")!r}, "a"))
+time.sleep(1)
+STORE.all_compiled()
+"""
+    (package / "warm.py").write_text(slow)
+    fork = "import os\ntime.sleep(0.5)\nif os.fork() == 0:\n    time.sleep(15)\n    os._exit(0)\n"
+    codes = [SWITCH.replace("heavy(10**9)", fork + "heavy(10**9)"), *[SWITCH] * 3]
+    environment = {"PYTHONPATH": str(package.parent), "PATH": ""}
+    running = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.DEVNULL)
+        for code in codes
+    ]
+    assert [process.wait(timeout=60) for process in running] == [0] * 4
+    assert (tmp_path / "log").read_text() == "compiling\n"
+
+
+@pytest.mark.parametrize(("rules", "listed"), [(20, True), (5_000, False)])
+def test_a_file_is_checked_before_anything_is_compiled(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: int, listed: bool
+) -> None:
+    """Bad ones are always found; many more are looked at as diagrams once kernels are compiled."""
+    (package / "warm.py").write_text("import time; time.sleep(5)")
+    selectors = ["price < 1 AND price > 2"] + [f"price < {i}" for i in range(rules)]
+    lines = [json.dumps({"id": i, "selector": text}) for i, text in enumerate(selectors)]
+    monkeypatch.chdir(tmp_path)
+    Path("rules.jsonl").write_text("\n".join(lines))
+    told = run(package, CHECK)
+    assert told.stdout == f"rules.jsonl: {rules + 1:,} good subscriptions\n"
+    assert ("subscription 0: no message can match it" in told.stderr) is listed
+    assert ("being compiled" in told.stderr) is not listed
+    Path("rules.jsonl").write_text("\n".join([*lines, '{"id": 0, "selector": "price <"}']))
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run(package, CHECK)
+    assert "subscription 0" in failed.value.stderr
+
+
+def test_compiling_is_tried_again_by_the_next(package: Path, tmp_path: Path) -> None:
+    """A process that fails to compile gives the turn back."""
+    failing = f"print('trying', file=open({str(tmp_path / 'log')!r}, 'a')); raise SystemExit(1)"
+    (package / "warm.py").write_text(failing)
+    for tries in (1, 2):
+        run(package, SWITCH)
+        assert (tmp_path / "log").read_text() == "trying\n" * tries
 
 
 @pytest.mark.parametrize("changed", ["engine/kernels/run.py", "engine/layout.py"])

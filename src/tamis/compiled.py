@@ -13,6 +13,7 @@ and begins with what was compiled into the package by others (`tamis warm` in an
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -20,6 +21,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ _ROOT = Path(__file__).parent
 _IMPORT = re.compile(rb"^from (tamis\.[\w.]+) import (\w+)", re.MULTILINE)
 _DECORATORS = re.compile(rb"^from tamis\.kernel import .*\b(kernel|shared|vector)\b", re.MULTILINE)
 _COMPILED = "*.nb[ci]"
+_PAUSE = 0.1  # seconds after which is looked again whether another process has compiled all
 
 
 def modules() -> list[Path]:
@@ -69,7 +72,7 @@ class Store:
         else:
             self.elsewhere = self._other_folder()
         folder = self.elsewhere or own
-        self._ready, self.lock = folder / "kernels.ready", folder / "kernels.lock"
+        self._ready, self._lock = folder / "kernels.ready", folder / "kernels.lock"
         if self.elsewhere and not self.ready and _read(own / "kernels.ready") == self._mark:
             self._copy()
 
@@ -115,6 +118,28 @@ class Store:
             for path in self._modules
         }
         return sum(1 for folder in folders for _ in folder.glob("*.nbi"))
+
+    @contextlib.contextmanager
+    def to_compile(self) -> Iterator[int | None]:
+        """One process compiles at a time, others wait here. Inside it is the turn of this one: the
+        file descriptor of the lock, or None if all is compiled.
+
+        A process that inherits the descriptor goes on with the turn if this one dies. The lock is
+        released by name, as a fork of this process may hold the file open for hours.
+        """
+        with self._lock.open("w") as file:
+            while not self.ready:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    time.sleep(_PAUSE)
+                    continue
+                try:
+                    yield None if self.ready else file.fileno()
+                finally:
+                    fcntl.flock(file, fcntl.LOCK_UN)
+                return
+            yield None
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:

@@ -13,7 +13,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, overload
 
 from numba import config, njit
@@ -31,6 +32,7 @@ _LIGHT = 20_000  # steps that plain Python may take: literals to compile, or con
 _LOG = logging.getLogger("tamis")
 _JIT = not config.DISABLE_JIT  # type: ignore[attr-defined]
 _KERNELS: list[Any] = []
+_MAY_WAIT = ContextVar("may_wait", default=True)
 STORE = Store()
 
 
@@ -121,7 +123,8 @@ class _FirstUse:
         return made
 
     def begin(self) -> None:
-        """Start to compile, in another process, which goes on if this one ends."""
+        """Start to compile, in another process, which goes on if this one ends; or wait for one
+        that was started elsewhere."""
         with self._lock:
             self.begun = True
             if self._compiling is None and not self._always:
@@ -130,13 +133,10 @@ class _FirstUse:
                 self._compiling.start()
 
     def _compile(self) -> None:
-        nothing = subprocess.DEVNULL
-        with contextlib.suppress(OSError):  # else this process compiles what it calls
-            subprocess.run(
-                [sys.executable, "-m", "tamis.warm"],
-                stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, check=False,
-            )  # fmt: skip
-        self.end()
+        with contextlib.suppress(OSError), STORE.to_compile() as turn:
+            if turn is not None:
+                _run_warm(turn)
+        self.end()  # where nothing could be kept, this process compiles what it calls
 
     def end(self) -> None:
         """From now on kernels are compiled ones: from disk, or when they are called."""
@@ -159,6 +159,16 @@ class _FirstUse:
         if shown:
             print(file=sys.stderr)
         self.end()  # in a child that was forked meanwhile, nobody else does
+
+
+def _run_warm(turn: int) -> None:
+    """Compile all kernels in another process, which inherits the turn."""
+    nothing = subprocess.DEVNULL
+    subprocess.run(
+        [sys.executable, "-m", "tamis.warm", str(turn)],
+        stdin=nothing, stdout=nothing, stderr=nothing,
+        start_new_session=True, check=False, pass_fds=(turn,),
+    )  # fmt: skip
 
 
 if _JIT:
@@ -252,4 +262,21 @@ def show_progress() -> None:
 def heavy(steps: int) -> None:
     """Wait until kernels are compiled where so much work is too much for plain Python."""
     if steps > _LIGHT and _FIRST_USE.plain:
+        if not _MAY_WAIT.get():
+            _FIRST_USE.begin()
+            raise NotCompiledError
         _FIRST_USE.wait()
+
+
+class NotCompiledError(Exception):
+    """Kernels are not compiled yet, and nobody wants to wait for them."""
+
+
+@contextlib.contextmanager
+def without_waiting() -> Iterator[None]:
+    """Inside, `heavy` raises NotCompiledError instead of waiting."""
+    before = _MAY_WAIT.set(False)
+    try:
+        yield
+    finally:
+        _MAY_WAIT.reset(before)

@@ -7,11 +7,9 @@ import os
 
 os.environ["TAMIS_KERNELS"] = "now"  # before kernels are imported
 
-import contextlib
 import fcntl
 import sys
 import threading
-from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -42,20 +40,24 @@ def main() -> None:
     if sys.stderr.isatty():
         threading.Thread(target=_tell, args=(done,), daemon=True).start()
     try:
-        with _alone():
-            if not STORE.ready:
-                _compile()
-                STORE.all_compiled()
+        with STORE.to_compile() as turn:
+            if turn is not None:
+                _compile_all()
     finally:
         done.set()
 
 
-@contextlib.contextmanager
-def _alone() -> Iterator[None]:
-    """One process at a time: those that come later find the kernels compiled."""
-    with STORE.lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def go_on(turn: int) -> None:
+    """The same in place of the process that it is the turn of (`Store.to_compile`)."""
+    try:
+        _compile_all()
+    finally:
+        fcntl.flock(turn, fcntl.LOCK_UN)
+
+
+def _compile_all() -> None:
+    _compile()
+    STORE.all_compiled()
 
 
 def _tell(done: threading.Event) -> None:
@@ -152,5 +154,8 @@ def _wide_or(seed: int) -> str:
 
 if __name__ == "__main__":
     compile_in_haste()
-    main()
+    if len(sys.argv) > 1:
+        go_on(int(sys.argv[1]))
+    else:
+        main()
     os._exit(0)  # taking apart what was compiled takes longer than most kernels

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from tamis.engine import Matcher
 
 SHOWN = 5  # ids that match the same messages as another and are named
+NOT_YET = """subscriptions that match never, always or the same as others are not listed: that
+  takes kernels, which are being compiled for this machine (once, a minute or two);
+  check again then"""
 
 
 def check_one(selector: str, language: Language) -> None:
@@ -41,10 +44,12 @@ def check_file(path: str, language: Language, semantics: Semantics) -> None:
     from tamis.cli.progress import progress
     from tamis.cli.report import Report
     from tamis.engine import Matcher
+    from tamis.engine.linting import lint_only
 
     schema = language.read_schema()
     need_schema(semantics, schema)
     matcher = Matcher(schema, semantics=semantics, dialect=language.dialect, limits=language.limits)
+    lint_only(matcher)
     report = Report(strict=False)
     with progress() as track:
         Job(matcher, report).subscribe(path, track("subscriptions"))
@@ -57,7 +62,12 @@ def check_file(path: str, language: Language, semantics: Semantics) -> None:
 
 
 def _note_oddities(matcher: Matcher, report: Report) -> None:
-    found = matcher.report()
+    from tamis.engine.linting import report_now
+
+    found = report_now(matcher)
+    if found is None:
+        report.note(NOT_YET)
+        return
     for id in found.unsatisfiable:
         report.note(f"subscription {id!r}: no message can match it")
     for id in found.always_true:

@@ -24,6 +24,7 @@ from tamis.engine.live.background import ENDING
 from tamis.engine.live.id_array import Names
 from tamis.engine.live.id_table import Slots
 from tamis.engine.live.merging import Folding
+from tamis.kernel import NotCompiledError
 from tamis.whole import whole
 
 _log = logging.getLogger("tamis")
@@ -60,7 +61,7 @@ class Contents:
         error of the engine, is logged and matches nothing; the others are not affected."""
         try:
             return self.compile(source)
-        except MemoryError:
+        except (MemoryError, NotCompiledError):
             raise  # no subscription is at fault: the next reader tries again
         except Exception:
             with self.lock:

@@ -48,6 +48,8 @@ class Folding:
     A change is prepared as a new state (`with_more`, `without`) and then shown.
     """
 
+    eager = True  # whether writers compile what is more than a few
+
     def __init__(self, compile: Compile, compile_fresh: Compile | None = None) -> None:
         """`compile_fresh` is called by readers: no subscription makes it fail for the others."""
         self.state = State()
@@ -70,12 +72,12 @@ class Folding:
         state = self.state if instead_of < 0 else self.without(instead_of)
         segments, alive, fresh = list(state.segments), list(state.alive), state.fresh
         new = Fresh(source, characters, self._compile_fresh)
-        if not _few(new):
+        if self.eager and not _few(new):
             segments.append(self._compile(source))
             alive.append(_ones(len(source)))
         elif fresh is None:
             fresh = new
-        elif _few(both := fresh.with_more(source, characters)):
+        elif _few(both := fresh.with_more(source, characters)) or not self.eager:
             fresh = both
         else:
             segments.append(fresh.segment)
