@@ -80,13 +80,13 @@ def test_one_many_and_lines_are_published(http, channel):
 
 def test_a_frame_before_the_handshake_is_answered_is_not_lost_silently(server, monkeypatch):
     """RFC 6455, 4.1: a client waits for the answer. One that does not is told."""
-    original = http_module.recognised
+    original = http_module.Reception.caller
 
     async def slow(*arguments):
         await asyncio.sleep(0.3)
         return await original(*arguments)
 
-    monkeypatch.setattr(http_module, "recognised", slow)
+    monkeypatch.setattr(http_module.Reception, "caller", slow)
     upgrade = (b"GET /ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
                b"Connection: Upgrade\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
                b"Sec-WebSocket-Version: 13\r\n\r\n")  # fmt: skip
@@ -262,9 +262,48 @@ def test_oversize_and_packed_requests_are_refused(http, channel):
     assert packed.status_code == 422
 
 
-def test_other_sites_are_refused_while_all_is_open(http):
-    assert http.get("/api/channels", headers={"origin": "http://evil.example"}).status_code == 401
-    assert http.get("/api/channels", headers={"host": "evil.example"}).status_code == 401
+def test_a_method_that_a_path_has_not_names_those_that_it_has(http, channel):
+    for path, methods in (
+        (channel, "DELETE, GET, HEAD, PUT"),
+        (f"{channel}/messages", "GET, HEAD, POST"),
+        (f"{channel}/subscriptions/x", "DELETE, GET, HEAD, PUT"),
+        (f"{channel}/subscriptions/x/pause", "POST"),
+        ("/health", "GET, HEAD"),
+    ):
+        refused = http.request("PATCH", path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, methods)
+        assert methods in refused.json()["error"]
+    nowhere = http.get("/api/nowhere")
+    assert (nowhere.status_code, "/api/nowhere" in nowhere.json()["error"]) == (404, True)
+
+
+def test_the_head_of_a_stream_ends(http, channel):
+    for path in (f"{channel}/live", f"{channel}/messages", "/api/events"):
+        assert (http.head(path).status_code, http.head(path).content) == (200, b"")
+    assert http.head(f"{channel}x/live").status_code == 404
+
+
+def test_all_that_is_refused_is_counted(server, http, channel):
+    def refused():
+        return int(re.search(r"tamis_refused_messages_total (\d+)", http.get("/metrics").text)[1])
+
+    before, path = refused(), f"{channel}/messages"
+    assert http.post(path, content=b"{").status_code == 422
+    assert http.post(path, json=[message(), message(price="x"), message()]).status_code == 422
+    assert http.post(path, json=message(subject="a..b")).status_code == 422
+    assert http.post(path, json=message()).status_code == 200
+    assert refused() == before + 5
+
+
+def test_a_channel_that_is_closed_while_a_message_arrives(server, http, channel):
+    body = json.dumps(message()).encode()
+    head = f"POST {channel}/messages HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}"
+    with socket.create_connection(("127.0.0.1", server.found.http), 10) as peer:
+        peer.sendall(head.encode() + b"\r\n\r\n" + body[:5])
+        time.sleep(0.2)
+        assert http.delete(channel).status_code == 204
+        peer.sendall(body[5:])
+        assert peer.recv(4096).startswith(b"HTTP/1.1 404 ")
 
 
 def test_nested_bombs_are_refused(http, channel):

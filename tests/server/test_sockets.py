@@ -11,6 +11,9 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from server.servers import QUOTES, served
+from tamis.errors import InputError
+from tamis.server.serve import Address
+from tamis.server.sockets.accepting import listen
 from tamis.server.sockets.gate import Gate, network_of
 from tamis.server.sockets.limits import SocketLimits
 from tamis.server.sockets.seldom import Seldom
@@ -295,3 +298,17 @@ def test_warnings_are_seldom_and_counted():
     time.sleep(0.25)
     logger.warning("refused: %s", "x")
     assert lines == ["refused: x", "a bug", "refused: x (999 more since the last such line)"]
+
+
+@pytest.mark.parametrize(
+    "text", ["127.0.0.1:", ":65536", ":-1", ":²", ":" + "9" * 5000, "127.0.0.1:http", ": 80"]
+)
+def test_ports_that_are_none(text):
+    with pytest.raises(InputError, match="is not an address: write HOST:PORT"):
+        Address.parse(text)
+
+
+@pytest.mark.parametrize("host", ["256.1.1.1", "nowhere.invalid", "ä" * 300, "x\0y"])
+def test_hosts_that_are_none(host):
+    with pytest.raises(InputError):
+        listen(host, 0)

@@ -176,11 +176,7 @@ class Hub:
     ) -> None:
         """Answers with the sequences once all is in the log, or with what went wrong."""
         request = next(self._count)
-        try:
-            self.broker.publish(request, channel, publisher, drafts)
-        except TamisError:
-            self.refused += len(drafts)
-            raise
+        self.broker.publish(request, channel, publisher, drafts)
         self._answers[request] = answer
         if not self._ticking:
             self._ticking = True

@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from tamis.errors import BusyError, ChannelError, MessageError
+from tamis.errors import BusyError, ChannelError, MessageError, RegistryError, TamisError
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.judge import DECODE
 from tamis.pubsub.subject import CONTROL, Subject
@@ -64,6 +64,14 @@ class Publishing:
     _allowed: set[tuple[str, int, str]] = field(default_factory=set)
     _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
 
+    def read(self, data: bytes, lines: bool) -> list[Message]:
+        """As `read_messages`. What cannot be read counts as one that is refused."""
+        try:
+            return read_messages(data, lines)
+        except MessageError:
+            self.hub.refused += 1
+            raise
+
     def drafts(self, caller: Caller, channel: Open, messages: list[Message]) -> list[Draft]:
         """All messages checked; an error names the first that is bad."""
         found = []
@@ -112,14 +120,23 @@ class Publishing:
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message], answer: Answer
     ) -> None:
         """Answers with sequences once everything is in the log; 0 for what was there already."""
-        self._admit(caller, channel, publisher, self.drafts(caller, channel, messages), answer)
+        try:
+            drafts = self.drafts(caller, channel, messages)
+            self._admit(caller, channel, publisher, drafts, answer)
+        except TamisError:
+            self.hub.refused += len(messages)
+            raise
 
     async def admit_large(
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message], answer: Answer
     ) -> None:
         """The same; others go on while a thread checks the messages."""
-        drafts = await self.large_drafts(caller, channel, messages)
-        self._admit(caller, channel, publisher, drafts, answer)
+        try:
+            drafts = await self.large_drafts(caller, channel, messages)
+            self._admit(caller, channel, publisher, drafts, answer)
+        except TamisError:
+            self.hub.refused += len(messages)
+            raise
 
     async def large_drafts(
         self, caller: Caller, channel: Open, messages: list[Message]
@@ -130,7 +147,10 @@ class Publishing:
         self, caller: Caller, channel: Open, publisher: str, drafts: list[Draft], answer: Answer
     ) -> None:
         self._take(caller, len(drafts))
-        self.hub.publish(channel.entry.number, f"{caller.qualified}/{publisher}", drafts, answer)
+        number = channel.entry.number
+        if number not in self.hub.broker.channels:
+            raise RegistryError(f"there is no channel {channel.entry.name}: it was closed")
+        self.hub.publish(number, f"{caller.qualified}/{publisher}", drafts, answer)
 
     async def publish(
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message], size: int

@@ -8,6 +8,7 @@ import gc
 import ipaddress
 import logging
 import os
+import re
 import signal
 import socket
 import ssl
@@ -32,6 +33,7 @@ from tamis.server.tcp.packets import PacketsServer
 from tamis.server.tcp.stomp import StompServer
 from tamis.server.web.http import application
 from tamis.server.web.http_socket import TOO_MANY, Http
+from tamis.server.web.origins import Origins
 from tamis.server.web.raw_socket import RawSocket
 
 LOG = logging.getLogger("tamis.server")
@@ -52,8 +54,8 @@ class Address:
         """HOST:PORT, [::1]:PORT, HOST, or :PORT."""
         host, colon, number = text.rpartition(":") if not text.endswith("]") else (text, "", "")
         host = (host if colon else text).strip("[]") or "127.0.0.1"
-        if colon and (not number.isascii() or not number.isdigit() or int(number) > 65535):
-            raise InputError(f"{text!r} is no address: write HOST:PORT")
+        if colon and (not re.fullmatch("[0-9]{1,5}", number) or int(number) > 65535):
+            raise InputError(f"{text[:80]!r} is not an address: write HOST:PORT")
         return cls(host, int(number) if colon else port)
 
     @property
@@ -76,6 +78,7 @@ class Settings:
     key: Path | None = None
     mail: MailServer | None = None
     sockets: SocketLimits = field(default_factory=SocketLimits)
+    origins: tuple[str, ...] = ()  # whose pages may use the broker
 
     @property
     def local(self) -> bool:
@@ -142,6 +145,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     """A server for as long as the context lasts; afterwards it has drained and stopped."""
     async with contextlib.AsyncExitStack() as stack:
         settings.context()  # bad certificates are refused before anything is opened
+        origins = Origins(settings.origins)
         stack.enter_context(thinned())
         gate = Gate(settings.sockets)
         listening = stack.enter_context(listen(settings.http.host, settings.http.port))
@@ -152,17 +156,21 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             raise InputError(f"{place}: {error.strerror}") from None
         stack.push_async_callback(parts.hub.stop)
         parts.start()
-        server = await _start_web(stack, settings, parts, listening)
+        server = await _start_web(stack, settings, parts, listening, origins)
         stomp = _start(stack, settings, StompServer(parts), settings.stomp)
         packets = _start(stack, settings, PacketsServer(parts), settings.packets)
         yield Running(parts, listening.getsockname()[1], stomp, packets, server)
 
 
 async def _start_web(
-    stack: contextlib.AsyncExitStack, settings: Settings, parts: Parts, listening: socket.socket
+    stack: contextlib.AsyncExitStack,
+    settings: Settings,
+    parts: Parts,
+    listening: socket.socket,
+    origins: Origins,
 ) -> uvicorn.Server:
     """uvicorn serves the connections that the acceptor takes."""
-    config = _config(parts)
+    config = _config(parts, origins)
     server = _Server(config)
     task = asyncio.ensure_future(server.serve([]))
     stack.push_async_callback(_stop, server, task)
@@ -200,9 +208,9 @@ async def _stop(server: uvicorn.Server, task: asyncio.Future[None]) -> None:
     await task
 
 
-def _config(parts: Parts) -> uvicorn.Config:
+def _config(parts: Parts, origins: Origins) -> uvicorn.Config:
     config = uvicorn.Config(
-        application(parts),
+        application(parts, origins),
         ws=RawSocket,
         http=Http,
         lifespan="off",

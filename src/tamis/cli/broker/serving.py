@@ -30,6 +30,7 @@ def serve(
     key: Annotated[Path | None, Parameter(show_default=False)] = None,
     smtp: Annotated[str | None, Parameter(show_default=False)] = None,
     mail_from: Annotated[str, Parameter(show_default=False)] = "",
+    origin: Annotated[list[str] | None, Parameter(show_default=False, negative="")] = None,
     connections: Annotated[int, Parameter(validator=Number(gte=1))] = 10_000,
     connections_per_address: Annotated[
         int | None, Parameter(show_default=False, validator=Number(gte=1))
@@ -58,6 +59,8 @@ def serve(
         TAMIS_SMTP_PASSWORD log in there.
     mail_from
         The address that mails come from; needed with --smtp.
+    origin
+        An origin such as https://app.example whose pages may use the broker; may be repeated.
     connections
         How many connections may be open at a time, over all protocols.
     connections_per_address
@@ -89,6 +92,7 @@ def serve(
         key,
         None if smtp is None else _mail_server(smtp, mail_from),
         SocketLimits(connections, connections_per_address or 0),
+        tuple(origin or ()),
     )
     run(found)
 
@@ -97,8 +101,11 @@ def _detach(directory: Path, given: dict[str, object]) -> None:
     """Serve with the same options, in another process."""
     from tamis.server.detaching import start
 
-    options = {f"--{name.replace('_', '-')}": value for name, value in given.items() if value}
-    arguments = [name if value is True else f"{name}={value}" for name, value in options.items()]
+    arguments = []
+    for name, value in given.items():
+        option = f"--{name.replace('_', '-')}"
+        values = value if isinstance(value, list) else [value] if value else []
+        arguments += [option if one is True else f"{option}={one}" for one in values]
     print(f"{start(directory, arguments)}; stop it with: tamis stop {shlex.quote(str(directory))}")
 
 

@@ -29,9 +29,9 @@ def listen(host: str, port: int) -> socket.socket:
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         found.bind((host, port))
-    except OSError as error:
+    except (OSError, TypeError) as error:  # TypeError: no name of a host can be so
         found.close()
-        raise InputError(f"{host}:{port}: {error.strerror}") from None
+        raise InputError(f"{host}:{port}: {getattr(error, 'strerror', error)}") from None
     found.setblocking(False)
     return found
 

@@ -4,65 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from tamis.errors import AccessError, TamisError
+from tamis.errors import TamisError
 from tamis.server.access import Caller
 from tamis.server.parts import Parts
 from tamis.server.web.answers import Handler, failed, json
 from tamis.server.web.json_socket import Connection
 from tamis.server.web.openapi import document
+from tamis.server.web.origins import Origins
 from tamis.server.web.raw_socket import NAME, RawSocket
 from tamis.server.web.routes.table import OPEN, ROUTES
 
-_HERE = {"127.0.0.1", "localhost", "::1"}
+
+class Reception:
+    """Says who asks, and sends pages of other sites away."""
+
+    def __init__(self, parts: Parts, origins: Origins) -> None:
+        self.parts, self._origins = parts, origins
+
+    async def caller(self, headers: Any, client: Any) -> Caller:
+        """`client`: the host and port that the request comes from."""
+        self._origins.check(headers, self.parts.door.open)
+        address = client[0] if client else ""
+        return await self.parts.recognition.caller(headers.get("authorization"), address)
 
 
-def refuse_strangers(parts: Parts, headers: Any) -> None:
-    """While everybody on this machine may do all, pages of other sites must not use them."""
-    if not parts.door.open:
-        return
-    host = urlsplit(f"//{headers.get('host', '')}").hostname
-    origin = headers.get("origin")
-    if host not in _HERE or (origin and urlsplit(origin).hostname not in _HERE):
-        raise AccessError("requests on behalf of other sites are refused", known=False)
-
-
-async def recognised(parts: Parts, headers: Any, client: Any) -> Caller:
-    """`client`: the host and port that the request comes from."""
-    refuse_strangers(parts, headers)
-    address = client[0] if client else ""
-    return await parts.recognition.caller(headers.get("authorization"), address)
-
-
-def endpoint(parts: Parts, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """Recognise the caller, call the handler, tell errors."""
+def endpoint(
+    reception: Reception, handlers: dict[str, Handler]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Recognise the caller, call the handler of the method, tell errors."""
 
     async def answer(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" else request.method
         try:
-            caller = await recognised(parts, request.headers, request.client)
-            return await handler(parts, caller, request)
+            caller = await reception.caller(request.headers, request.client)
+            response = await handlers[method](reception.parts, caller, request)
         except TimeoutError:
+            reception.parts.gate.late += 1
             return json({"error": "the request took too long to arrive"}, 408)
         except TamisError as error:
             return failed(error)
+        if request.method == "HEAD" and isinstance(response, StreamingResponse):
+            return Response(status_code=response.status_code, headers=dict(response.headers))
+        return response
 
     return answer
 
 
-def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
+def socket_endpoint(reception: Reception) -> Callable[[WebSocket], Awaitable[None]]:
     async def talk(socket: WebSocket) -> None:
         try:
             headers = Headers(raw=socket.scope["headers"])
-            caller = await recognised(parts, headers, socket.client)
+            caller = await reception.caller(headers, socket.client)
         except TamisError as error:
             await socket.send_denial_response(failed(error))
             return
@@ -70,7 +71,7 @@ def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
         arrow = "format=arrow" in socket.scope["query_string"].decode("latin-1").split("&")
         # Nothing can come in between: the answer to the handshake was sent in this very step.
         raw: RawSocket = socket.scope["extensions"][NAME]
-        connection = Connection(parts, caller, raw, arrow)
+        connection = Connection(reception.parts, caller, raw, arrow)
         try:
             while (await socket.receive())["type"] != "websocket.disconnect":
                 pass  # messages go to the connection
@@ -80,10 +81,11 @@ def socket_endpoint(parts: Parts) -> Callable[[WebSocket], Awaitable[None]]:
     return talk
 
 
-def application(parts: Parts) -> ASGIApp:
+def application(parts: Parts, origins: Origins) -> ASGIApp:
     """WebSockets of /ws are talked to straight away: what Starlette puts around a request would be
     held by every connection as long as it lasts."""
-    routed, talk = _routed(parts), socket_endpoint(parts)
+    reception = Reception(parts, origins)
+    routed, talk = _routed(reception), socket_endpoint(reception)
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket" and scope["path"] == "/ws":
@@ -94,19 +96,35 @@ def application(parts: Parts) -> ASGIApp:
     return answer
 
 
-def _routed(parts: Parts) -> Starlette:
+def _routed(reception: Reception) -> Starlette:
+    """One route for each path, so that all its methods are known where one is refused."""
+    paths: dict[str, dict[str, Handler]] = {}
+    for entry in ROUTES:
+        paths.setdefault(entry.path, {})[entry.method] = entry.handler
     routes: list[BaseRoute] = [
-        Route(r.path, endpoint(parts, r.handler), methods=[r.method]) for r in ROUTES
+        Route(path, endpoint(reception, handlers), methods=list(handlers))
+        for path, handlers in paths.items()
     ]
     for path, reply in OPEN.items():
-        routes.append(Route(path, _open(parts, reply)))
+        routes.append(Route(path, _open(reception.parts, reply)))
     described = document(ROUTES)
 
     async def openapi(request: Request) -> Response:
         return json(described)
 
     routes.append(Route("/openapi.json", openapi))
-    return Starlette(routes=routes)
+    return Starlette(routes=routes, exception_handlers={404: _no_path, 405: _no_method})
+
+
+async def _no_path(request: Request, error: Exception) -> Response:
+    return json({"error": f"there is no path {request.url.path}: see /openapi.json"}, 404)
+
+
+async def _no_method(request: Request, error: Exception) -> Response:
+    allowed = ", ".join(sorted(error.headers["Allow"].split(", ")))  # type: ignore[attr-defined]
+    response = json({"error": f"{request.method} is not for this path: use {allowed}"}, 405)
+    response.headers["Allow"] = allowed
+    return response
 
 
 def _open(

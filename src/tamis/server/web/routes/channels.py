@@ -8,7 +8,6 @@ from starlette.responses import Response
 from tamis.server.access import Caller
 from tamis.server.channels import ChannelForm, Open, shown
 from tamis.server.parts import Parts
-from tamis.server.publishing import read_messages
 from tamis.server.web.answers import body, form, json, whole_number
 from tamis.server.web.routes import inspecting
 
@@ -56,7 +55,7 @@ async def publish(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("publish", channel.entry.name)
     kind = request.headers.get("content-type", "")
     data = await body(request)
-    messages = read_messages(data, "ndjson" in kind or "jsonl" in kind)
+    messages = parts.publishing.read(data, "ndjson" in kind or "jsonl" in kind)
     if request.query_params.get("dry") == "1":
         return await inspecting.dry_run(parts, caller, channel, messages)
     publisher = request.query_params.get("publisher", "")
