@@ -235,6 +235,57 @@ def test_check_explain_near_and_values(http, channel):
     assert values == [{"value": "IBM", "count": 5}]
 
 
+FORMS = {
+    "attributes alone": lambda subject, held: held,
+    "as published": lambda subject, held: {"attributes": held},
+    "as published under a subject": lambda subject, held: {"subject": subject, "attributes": held},
+    "as received": lambda subject, held: {
+        "subscription": "a", "sequence": 3, "time": 5, "subject": subject, "attributes": held
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_questions_take_messages_in_every_form(http, channel, form):
+    http.put(f"{channel}/subscriptions/a", json={"selector": "price < 10 AND symbol = 'IBM'"})
+    http.put(f"{channel}/subscriptions/ny", json={"subjects": "q.*", "selector": "price < 10"})
+    http.put(f"{channel}/subscriptions/all", json={"subjects": "q.*"})
+    good = FORMS[form]("q.ny", {"price": 5.0, "symbol": "IBM"})
+    subject = "subject" in good
+
+    def explained(**asked):
+        return http.post(f"{channel}/explain", json={"message": good, **asked}).json()
+
+    assert explained(subscription="a")["matches"] is True
+    assert explained(selector="price < 10")["lines"][0]["why"] == "price = 5.0"
+    for name in ("ny", "all"):
+        found = explained(subscription=name)
+        assert found["matches"] is subject
+        assert found["lines"][0]["text"] == "subjects q.*"
+        assert ("=> match" in found["text"].splitlines()) is subject
+    near = http.post(f"{channel}/near", json={"message": good}).json()["near"]
+    assert near == ([] if subject else [{"subscription": "ny", "fails": "subjects q.*"}])
+    line = {"q": f"channel:{channel.split('/')[-1]} matches:{json.dumps(good)}"}
+    reached = http.get("/api/subscriptions", params=line).json()["subscriptions"]
+    assert [one["name"] for one in reached] == (["a", "all", "ny"] if subject else ["a"])
+
+
+def test_an_attribute_may_be_called_attributes(http, channel):
+    asked = {"selector": "attributes.price = 5", "message": {"attributes": {"price": 5}, "x": 1}}
+    assert http.post(f"{channel}/explain", json=asked).json()["matches"] is True
+    asked["message"] = {"attributes": {"attributes": {"price": 5}}}
+    assert http.post(f"{channel}/explain", json=asked).json()["matches"] is True
+
+
+@pytest.mark.parametrize("subject", [5, None, "a..b", "#.x y"])
+@pytest.mark.parametrize("path", ["explain", "near"])
+def test_bad_subjects_in_questions_are_refused(http, channel, path, subject):
+    http.put(f"{channel}/subscriptions/a", json={"selector": "price < 10"})
+    asked = {"message": {"subject": subject, "attributes": {}}}
+    asked |= {"selector": "price < 10"} if path == "explain" else {}
+    assert http.post(f"{channel}/{path}", json=asked).status_code == 422
+
+
 def test_live_events_by_a_plain_stream(server, http, channel):
     with server.http() as other, other.stream("GET", f"{channel}/live?selector=price>5") as stream:
         events = stream.iter_lines()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -33,6 +34,22 @@ class Message(msgspec.Struct, forbid_unknown_fields=True):
     subject: str = ""
     sequence: int = 0
     id: str = ""
+
+
+_RECEIVED = {"time", "subscription", "source", "path", "summarised"}  # of messages that were sent
+_PARTS = {*Message.__struct_fields__, *_RECEIVED}
+
+
+def taken_apart(channel: Open, message: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Subject and attributes of a message in a question: as it is published or received, or its
+    attributes alone. Without a subject it has the channel's name, as when it is published."""
+    held = message.get("attributes")
+    if not isinstance(held, dict) or not message.keys() <= _PARTS:
+        return channel.entry.name, message
+    subject = message.get("subject", "")
+    if not isinstance(subject, str):
+        raise MessageError("the subject of a message must be text, such as quotes.nyse")
+    return subject or channel.entry.name, held
 
 
 _one = msgspec.json.Decoder(Message)

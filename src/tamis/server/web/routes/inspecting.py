@@ -13,15 +13,17 @@ from tamis.errors import InputError, TamisError
 from tamis.language import canonical, parse
 from tamis.language import check as types_of
 from tamis.logic import Explanation, explain
+from tamis.logic.explain import Line
 from tamis.messages.values import lookup
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
+from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
-from tamis.server.publishing import Message
+from tamis.server.publishing import Message, taken_apart
 from tamis.server.subscribing import Wish
 from tamis.server.web.answers import form, json
 
@@ -34,7 +36,7 @@ _VALUES = 20
 
 
 class Question(msgspec.Struct, forbid_unknown_fields=True):
-    """A message, and a selector or the name of a subscription."""
+    """A message (as published, or its attributes), and a selector or the name of a subscription."""
 
     message: dict[str, Any]
     selector: str = ""
@@ -108,23 +110,33 @@ async def explained(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
     caller.require("subscribe", channel.entry.name)
     asked: Question = await form(request, Question)
-    selector = asked.selector
+    subjects, selector = ">", asked.selector
     if asked.subscription:
-        selector = parts.subscribing.find(caller, channel, asked.subscription).filter.selector
-    if not selector:
+        filter = parts.subscribing.find(caller, channel, asked.subscription).filter
+        subjects, selector = filter.subjects, filter.selector
+    elif not selector:
         raise TamisError("explain what? give a selector or the name of a subscription")
-    found = await parts.questions.run(caller.name, _explain, channel, selector, asked.message)
+    found = await parts.questions.run(
+        caller.name, _explain, channel, subjects, selector, asked.message
+    )
     lines = [
         {"depth": n.depth, "text": n.text, "truth": n.truth, "why": n.why} for n in found.lines
     ]
     return json({"matches": found.matches, "lines": lines, "text": str(found)})
 
 
-def _explain(channel: Open, selector: str, message: dict[str, Any]) -> Explanation:
+def _explain(channel: Open, subjects: str, selector: str, message: dict[str, Any]) -> Explanation:
+    """Why a filter lets the message pass or not; the subject has a line if that is asked for."""
     language = channel.live.language
+    subject, attributes = taken_apart(channel, message)
     condition = parse(selector, dialect=language.dialect, limits=language.limits)
     semantics = "sql" if language.semantics == "total" else language.semantics
-    return explain(condition, language.checked(dict(message)), None, semantics)
+    found = explain(condition, language.checked(dict(attributes)), None, semantics)
+    fits = SubjectFilter.parse(subjects).matches(Subject.parse(subject))
+    if subjects == ">":
+        return found
+    line = Line(0, f"subjects {subjects}", "true" if fits else "false", f"subject = {subject}")
+    return Explanation(found.matches and fits, (line, *found.lines))
 
 
 async def near(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -146,7 +158,7 @@ def _near_misses(caller: Caller, channel: Open, message: dict[str, Any]) -> Resp
 def _near(channel: Open, own: list[Subscription], message: dict[str, Any]) -> list[dict[str, str]]:
     found = []
     for one in own:
-        told = _explain(channel, one.filter.selector, message)
+        told = _explain(channel, one.filter.subjects, one.filter.selector, message)
         inner = {i for i, (a, b) in enumerate(pairwise(told.lines)) if b.depth > a.depth}
         leaves = [leaf for i, leaf in enumerate(told.lines) if i not in inner]
         failing = [leaf for leaf in leaves if leaf.truth != "true"]

@@ -22,9 +22,11 @@ from tamis.language import parse
 from tamis.language.tree import attributes
 from tamis.pubsub.broker.judge import Language, joined
 from tamis.pubsub.broker.subscription import Subscription
+from tamis.pubsub.subject import Subject
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
+from tamis.server.publishing import taken_apart
 from tamis.server.subscribing import shown
 from tamis.server.web.answers import json, whole_number
 
@@ -147,8 +149,9 @@ def _matches(text: str) -> Test:
     def test(channel: Open, one: Subscription) -> bool:
         number = channel.entry.number
         if number not in numbers:
-            attributes = channel.live.language.checked(dict(message))
-            found = channel.live.judge.match([(channel.entry.name, attributes)])
+            subject, held = taken_apart(channel, message)
+            attributes = channel.live.language.checked(dict(held))
+            found = channel.live.judge.match([(str(Subject.parse(subject)), attributes)])
             numbers[number] = set(found[0])
         return one.number in numbers[number]
 
