@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import threading
+from collections import Counter
 
 import pytest
 
@@ -73,6 +75,43 @@ def test_every_key_of_a_turn_is_bounded():
         assert turns.taken == 4  # those who gave up hold nothing
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whoever_is_cancelled_whenever_no_turn_is_lost(seed):
+    rng = random.Random(seed)
+
+    async def main():
+        turns, running, most = Turns(3, (2, 2)), Counter(), 0
+
+        async def work(keys):
+            async with turns.turn(*keys):
+                running.update(keys)
+                assert max(running.values()) <= 2
+                try:
+                    await asyncio.sleep(rng.choice((0, 0.001)))
+                finally:
+                    running.subtract(keys)
+
+        tasks = []
+        for _ in range(200):
+            keys = rng.choice("abc"), rng.choice("xyz")
+            tasks.append(asyncio.ensure_future(work(keys)))
+            if rng.random() < 0.3:
+                await asyncio.sleep(0)
+            if rng.random() < 0.3:
+                for task in rng.sample(tasks, min(len(tasks), 5)):
+                    task.cancel()
+            most = max(most, turns.taken)
+        for task in tasks[-20:]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert most <= 3
+        assert (turns.taken, turns._waiting) == (0, {})
+        assert not any(turns._used)
+        assert not turns._queued
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
 def test_a_full_queue_refuses_at_once():

@@ -345,7 +345,7 @@ def test_a_webhook_stops_with_its_right_and_goes_on_with_it(server, alice):
         assert more.acquire(timeout=20)
         assert got == ["IBM", "LU"]
         alice.end()
-        assert not server.parts.deliveries._known
+        assert not server.parts.deliveries.known
     finally:
         hook.shutdown()
         hook.server_close()

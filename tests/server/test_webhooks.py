@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import shutil
+import socket
+import ssl
+import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import msgspec
 import pytest
 
 from server.servers import QUOTES, served
-from tamis.server.deliveries import webhooks
+from tamis.client import Agent
+from tamis.errors import InputError
+from tamis.registry import VERBS, Principal, Right, SqliteRegistry
+from tamis.server.access import new_token
+from tamis.server.deliveries import posting, webhooks
 
 
 @pytest.fixture
@@ -92,3 +103,298 @@ def test_what_fails_too_often_becomes_a_dead_letter(tmp_path, receiver, monkeypa
         dead = http.get(f"{one}/dead").json()["dead"]
         assert dead == [{"sequence": 1, "problem": "answered 500"}]
         assert http.put(one, json={"webhook": "file:///etc/passwd"}).status_code == 422
+
+
+ONE = "/api/channels/quotes/subscriptions/hook"
+MESSAGES = "/api/channels/quotes/messages"
+PRICE = {"attributes": {"price": 1.0}}
+
+
+@pytest.fixture
+def tarpit():
+    """Takes connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=500) as listening:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+
+
+def test_webhooks_that_never_answer_hold_up_nothing_else(tmp_path, receiver, tarpit):
+    _, got, _ = receiver
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        for n in range(posting.BY_PRINCIPAL + 4):
+            path = f"/api/channels/quotes/subscriptions/slow{n}"
+            assert http.put(path, json={"webhook": tarpit}).status_code == 200
+        http.post(MESSAGES, json=PRICE)
+        poster = server.parts.deliveries.poster
+        until(lambda: poster.turns.taken == posting.BY_PRINCIPAL)
+        assert http.get("/api/channels").status_code == 200
+        http.put("/api/channels/other", json=QUOTES)
+        assert http.put("/api/channels/other/subscriptions/x", json={}).status_code == 200
+        metrics = http.get("/metrics").text
+        assert f"tamis_webhooks_in_flight {posting.BY_PRINCIPAL}" in metrics
+        assert threads("tamis-") < posting.BY_PRINCIPAL  # no thread waits for an answer
+    assert not threads("tamis-names")
+    assert not got
+
+
+def threads(prefix):
+    return sum(thread.name.startswith(prefix) for thread in threading.enumerate())
+
+
+def test_one_principals_slow_webhooks_do_not_wait_before_anothers(tmp_path, receiver, tarpit):
+    address, got, _ = receiver
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    tokens = {}
+    for name in ("boss", "slow"):
+        registry.put_principal(Principal(name, "main"))
+        for verb in VERBS:
+            registry.put_right(Right(name, verb))
+        tokens[name] = {"authorization": f"Bearer {new_token(registry, name)}"}
+    registry.close()
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES, headers=tokens["boss"])
+        for n in range(2 * posting.BY_PRINCIPAL):
+            path = f"/api/channels/quotes/subscriptions/slow{n}"
+            made = http.put(path, json={"webhook": tarpit}, headers=tokens["slow"])
+            assert made.status_code == 200
+        http.post(MESSAGES, json=PRICE, headers=tokens["boss"])
+        until(lambda: server.parts.deliveries.poster.turns.taken == posting.BY_PRINCIPAL)
+        asked = {"webhook": address, "start": "all"}
+        assert http.put(ONE, json=asked, headers=tokens["boss"]).status_code == 200
+        until(lambda: sequences(got) == [1])
+
+
+@pytest.mark.parametrize("address", [
+    "http://127.0.0.1:99999/", "http://127.0.0.1:0/", "http://127.0.0.1:x/", "http://[::1",
+    "http://127.0.0.1:9/\u00e9", "http://a..b/", "http://-a/", f"http://{'a' * 64}/", "http:///x",
+    "http://a b/", "http://h/a b", "http://h/\r\nX: y", "http://user:pw@h/", "ftp://h/",
+    f"http://h/{'x' * 2000}", "http://h\u00e9/", "http://[::1]x/", "nonsense", "http://h:1:2/",
+])  # fmt: skip
+def test_an_address_that_cannot_be_is_refused(tmp_path, address):
+    with pytest.raises(InputError, match="address of a webhook"):
+        posting.Address.parse(address)
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("http://h", (False, "h", 80, "/", "h")),
+    ("https://a.example/x/?q=1", (True, "a.example", 443, "/x/?q=1", "a.example")),
+    ("https://a.example.:8443?q", (True, "a.example.", 8443, "/?q", "a.example.:8443")),
+    ("http://[::1]:80/", (False, "::1", 80, "/", "[::1]")),
+    ("http://10.0.0.1:8080/#f", (False, "10.0.0.1", 8080, "/", "10.0.0.1:8080")),
+])  # fmt: skip
+def test_where_an_address_leads(text, expected):
+    found = posting.Address.parse(text)
+    assert (found.secure, found.host, found.port, found.target, found.header) == expected
+
+
+def test_an_address_of_an_older_version_is_reported_and_stops_no_other(tmp_path, receiver):
+    address, got, _ = receiver
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        for name in ("bad", "good"):
+            http.put(f"/api/channels/quotes/subscriptions/{name}", json={"webhook": address})
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    for one in list(registry.subscriptions(1)):
+        if one.name == "bad":
+            broken = {**one.delivery, "webhook": "http://a..b/"}
+            registry.change_subscriptions([msgspec.structs.replace(one, delivery=broken)])
+    registry.close()
+    with served(tmp_path) as server, server.http() as http:
+        http.post(MESSAGES, json=PRICE)
+        until(lambda: sequences(got) == [1])
+        bad = http.get("/api/channels/quotes/subscriptions/bad").json()
+        assert "address of a webhook" in bad["problem"]
+        assert bad["lag"] == 1  # nothing is given up
+        assert http.get("/health").json()["deliveries_failing"] == 1
+        assert "tamis_deliveries_failing 1" in http.get("/metrics").text
+        assert any("bad is not" in text for text in http.get("/api/overview").json()["problems"])
+        found = http.get("/api/subscriptions", params={"q": "state:problem"}).json()
+        assert [one["name"] for one in found["subscriptions"]] == ["bad"]
+        http.put("/api/channels/quotes/subscriptions/bad", json={"webhook": address})
+        until(lambda: sequences(got) == [1, 1])
+        assert "deliveries_failing" not in http.get("/health").json()
+
+
+@pytest.mark.parametrize("way", ["websocket", "disconnect", "stomp"])
+def test_what_a_session_takes_up_comes_back_when_it_leaves(tmp_path, receiver, way):
+    address, got, _ = receiver
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"webhook": address})
+        http.post(MESSAGES, json=PRICE)
+        until(lambda: http.get(ONE).json()["cursor"] == 1)
+        if way == "disconnect":
+            assert http.post(f"{ONE}/disconnect").status_code == 200
+        elif way == "websocket":
+            with Agent(server.url) as agent:
+                reader = agent.subscribe("quotes", durable="hook")
+                http.post(MESSAGES, json=PRICE)
+                assert next(iter(reader)).sequence == 2  # the session has it, the webhook rests
+                assert sequences(got) == [1]
+                assert http.put(ONE, json={"webhook": address}).status_code == 200
+                assert not server.parts.deliveries.running
+        else:
+            with socket.create_connection(("127.0.0.1", server.stomp), 20) as peer:
+                peer.sendall(b"CONNECT\naccept-version:1.2\nhost:x\n\n\0SUBSCRIBE\nid:1\nreceipt:1\n"
+                             b"destination:/quotes\ntamis-durable:hook\n\n\0")  # fmt: skip
+                while b"RECEIPT" not in peer.recv(10_000):
+                    pass
+                assert not server.parts.deliveries.running
+        http.post(MESSAGES, json=[PRICE] * 2)
+        last = http.get("/api/channels/quotes").json()["readable"] - 1
+        until(lambda: last in sequences(got))
+        assert http.get(ONE).json()["problem"] == ""
+
+
+def test_a_webhook_whose_mandatory_selector_has_no_meaning_waits_for_a_better_one(
+    tmp_path, receiver
+):
+    address, got, _ = receiver
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    registry.put_principal(Principal("boss", "main"))
+    for verb in VERBS:
+        registry.put_right(Right("boss", verb))
+    headers = {"authorization": f"Bearer {new_token(registry, 'boss')}"}
+    with served(tmp_path) as server, server.http(headers=headers) as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"webhook": address})
+        registry.put_principal(Principal("boss", "main", selector="price <"))
+        until(lambda: http.get(ONE).json()["problem"])
+        http.post(MESSAGES, json=PRICE)
+        registry.put_principal(Principal("boss", "main", selector="price < 5"))
+        until(lambda: sequences(got) == [1])
+        assert http.get(ONE).json()["problem"] == ""
+    registry.close()
+
+
+# --- answers of hostile hosts -----------------------------------------------------------
+
+
+def answering(answer: bytes):
+    """A host that answers with these bytes, over and over until the connection breaks."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def talk():
+        with listening, contextlib.suppress(OSError):
+            peer, _ = listening.accept()
+            with peer:
+                peer.recv(65536)
+                peer.sendall(answer)
+                while len(answer) > 64 << 10:
+                    peer.sendall(answer[-(64 << 10) :])
+
+    thread = threading.Thread(target=talk)
+    thread.start()
+    return f"http://127.0.0.1:{listening.getsockname()[1]}/", thread
+
+
+@pytest.mark.parametrize(("answer", "expected"), [
+    (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", 200),
+    (b"HTTP/1.0 204 No Content\r\n\r\n", 204),
+    (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 OK\r\ncontent-length: 0\r\n\r\n", 202),
+    (b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n", 302),
+    (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (1 << 20), 200),  # without an end
+    (b"HTTP/1.1 100 Continue\r\n\r\n" * 5000, "too long"),
+    (b"HTTP/1.1 200 OK\r\nx: " + b"x" * (1 << 20), "not HTTP|too long"),
+    (b"SSH-2.0-OpenSSH\r\n", "not HTTP"),
+    (b"", "not HTTP"),
+])  # fmt: skip
+def test_answers_are_bounded(answer, expected):
+    address, thread = answering(answer)
+
+    async def main():
+        poster = posting.Poster()
+        try:
+            return await poster.post("a", posting.Address.parse(address), {}, b"{}")
+        finally:
+            poster.close()
+
+    if isinstance(expected, int):
+        assert asyncio.run(main()) == expected
+    else:
+        with pytest.raises(OSError, match=expected):
+            asyncio.run(main())
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_hosts_that_are_slow_or_not_there_are_given_up(monkeypatch, tarpit):
+    monkeypatch.setattr(posting, "ANSWER_SECONDS", 0.05)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{unused.getsockname()[1]}/"
+
+    async def main(address):
+        poster = posting.Poster()
+        try:
+            await poster.post("a", posting.Address.parse(address), {}, b"{}")
+        finally:
+            poster.close()
+
+    expected = {tarpit: r"no answer within 0\.05 s", closed: "Connect call failed",
+                "http://nowhere.invalid/": "not known|resolution|address"}  # fmt: skip
+    for address, problem in expected.items():
+        with pytest.raises(OSError, match=problem):
+            asyncio.run(main(address))
+
+
+def test_a_name_that_is_looked_up_for_long_is_given_up(monkeypatch):
+    """Also the name server may be the one who is slow."""
+    end = threading.Event()
+    monkeypatch.setattr(posting, "CONNECT_SECONDS", 0.05)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: end.wait(20))
+
+    async def main():
+        poster = posting.Poster()
+        try:
+            with pytest.raises(OSError, match=r"no connection within 0\.05 s"):
+                await poster.post("a", posting.Address.parse("http://h/"), {}, b"{}")
+        finally:
+            end.set()
+            poster.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_certificates_are_verified(tmp_path, monkeypatch):
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key,
+         "-out", certificate, "-subj", "/CN=x", "-addext", "subjectAltName=DNS:localhost"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    answers = []
+
+    async def talk(reader, writer):
+        answers.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def main():
+        server = await asyncio.start_server(talk, "127.0.0.1", 0, ssl=context)
+        port, poster = server.sockets[0].getsockname()[1], posting.Poster()
+        try:
+            for host in ("127.0.0.1", "localhost"):  # the certificate is for the second alone
+                address = posting.Address.parse(f"https://{host}:{port}/x")
+                try:
+                    result = await poster.post("a", address, {}, b"{}")
+                except OSError as error:
+                    result = type(error)
+                found.append(result)
+        finally:
+            poster.close()
+            server.close()
+
+    found = []
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    posting._context.cache_clear()
+    try:
+        asyncio.run(main())
+    finally:
+        posting._context.cache_clear()
+    assert found == [ssl.SSLCertVerificationError, 200]
+    assert answers[0].startswith(b"POST /x HTTP/1.1\r\n")

@@ -76,6 +76,7 @@ class Hub:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._ticking = self._stopping = False
         self.loop = asyncio.get_running_loop()
+        self.left: Callable[[Subscription], None] = lambda _: None  # see `act.Left`
         self.last: list[Callable[[], None]] = []  # what is done before the files are closed
 
     def start(self) -> None:
@@ -277,6 +278,8 @@ class Hub:
                 self._send(action)
             case act.Gathered():
                 self._write(action)
+            case act.Left():
+                self.left(action.subscription)
             case act.Applied():
                 self._answer(action.request, action.subscription)
             case act.Refused():

@@ -7,10 +7,12 @@ import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tamis.errors import BusyError
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.machine import BrokerLimits
+from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import AuditEntry
 from tamis.schema import Schema
 from tamis.server.access import Caller, Door
@@ -25,7 +27,7 @@ from tamis.server.recognition import Recognition
 from tamis.server.retention import Retention
 from tamis.server.sockets.gate import Gate
 from tamis.server.spaces import Spaces
-from tamis.server.subscribing import Subscribing, Wish
+from tamis.server.subscribing import Subscribing, Wish, shown
 from tamis.server.turns import Pool
 from tamis.server.visits import Visits
 
@@ -98,6 +100,11 @@ class Parts:
             work = self.proofs.run(caller.name, notes, caller, channel, wish, name)
             return await asyncio.wait_for(work, _PROVING)
         return []
+
+    def shown(self, channel: Open, one: Subscription) -> dict[str, Any]:
+        """A subscription as JSON shows it; `problem` also says why it is not delivered."""
+        problem = one.problem or self.deliveries.problem(one.key)
+        return {**shown(one, channel.live.matched), "problem": problem}
 
     def audit_soon(self, caller: Caller, action: str, target: str) -> None:
         """The same for what happens often: nobody's answer waits for another commit."""

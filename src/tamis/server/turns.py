@@ -55,10 +55,10 @@ class Turns:
         try:
             await future
         except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self.give(keys)  # the turn came in the same moment
-            else:
+            if future.cancelled():
                 self._leave(keys, future)
+            else:
+                self.give(keys)  # the turn came in the same moment
             raise
 
     def give(self, keys: Keys) -> None:
@@ -67,8 +67,9 @@ class Turns:
         while self.taken < self.most and (following := self._next()) is not None:
             future = self._waiting[following][0]
             self._leave(following, future)
-            self._count(following, 1)
-            future.set_result(None)
+            if not future.done():  # else its task was just cancelled
+                self._count(following, 1)
+                future.set_result(None)
 
     def _free(self, keys: Keys) -> bool:
         used = zip(keys, self._used, self.each, strict=True)
@@ -82,7 +83,9 @@ class Turns:
                 del counts[key]
 
     def _leave(self, keys: Keys, future: asyncio.Future[None]) -> None:
-        waiting = self._waiting[keys]
+        waiting = self._waiting.get(keys)
+        if waiting is None or future not in waiting:
+            return
         waiting.remove(future)
         if waiting:  # equal keys wait behind the others now
             self._waiting[keys] = self._waiting.pop(keys)

@@ -115,8 +115,15 @@ class Fault(NamedTuple):
     error: Exception
 
 
+class Left(NamedTuple):
+    """No session has this durable subscription any more, and the broker itself has to bring its
+    messages somewhere."""
+
+    subscription: Subscription
+
+
 ToSession = Deliver | Lost | Taken | Ended
 Action = (
-    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | Fault
+    Commit | Store | Read | CatchUp | Acknowledged | Refused | Applied | Gathered | Fault | Left
     | ToSession
 )  # fmt: skip

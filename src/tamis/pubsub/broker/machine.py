@@ -232,6 +232,8 @@ class Broker:
             subscription.session.subscriptions.pop(subscription.key, None)
             if subscription.seats is not None:
                 subscription.seats.leave(subscription, subscription.session)
+            if subscription.delivery:
+                self._actions.append(act.Left(subscription))
         subscription.live, subscription.session = False, None
 
     def attach(self, session: int, subscription: Subscription) -> None:

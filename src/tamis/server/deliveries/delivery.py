@@ -1,7 +1,8 @@
 """A durable subscription whose messages the broker itself brings somewhere.
 
 Messages go in order, gathered. What fails is tried again with growing pauses; what fails too often
-goes to the dead letters, and the subscription goes on behind it.
+goes to the dead letters, and the subscription goes on after it. While a session has taken the
+subscription up, or a right is missing, the delivery rests; it keeps its dead letters.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from tamis.errors import TamisError
@@ -39,6 +40,14 @@ class Arrived(NamedTuple):
     path: int = 0
 
 
+@dataclass
+class Tally:
+    """Of all deliveries of a server since it started."""
+
+    failures: int = 0
+    dead: int = 0
+
+
 class Delivery:
     """One subscription on its way. A kind of delivery says how to `send`."""
 
@@ -46,27 +55,49 @@ class Delivery:
     first_pause: ClassVar[float] = 0.2  # seconds
     longest_pause: ClassVar[float] = 60.0
 
-    def __init__(self, hub: Hub, subscription: Subscription, interval: float = 0) -> None:
+    def __init__(
+        self, hub: Hub, subscription: Subscription, tally: Tally, interval: float = 0
+    ) -> None:
         """`interval`: seconds for which messages are gathered before they are sent."""
         self.hub, self.subscription, self.interval = hub, subscription, interval
         self.target = subscription.delivery
         self.dead: deque[tuple[Record, str]] = deque(maxlen=DEAD)
         self.failures = 0
+        self.problem = ""  # why the last attempt failed, or why it rests; empty: all is well
+        self.ends = 0  # how often the broker ended it since something was taken
+        self._tally = tally
         self._waiting: deque[Record] = deque()
         self._more = asyncio.Event()
-        self.ended: Callable[[Delivery], None] = lambda _: None  # nothing more will come
-        self.session = hub.connect(self._sink, GATHERED * 4)
-        hub.broker.attach(self.session, subscription)
-        self.task = hub.keep(self._run())
-        hub.pump()
+        self._session = 0
+        self._task: asyncio.Future[None] | None = None
 
-    def send(self, made: list[Arrived]) -> Problem | None:
-        """Bring them there, in a thread; None: they were taken."""
+    async def send(self, made: list[Arrived]) -> Problem | None:
+        """Bring them there; None: they were taken."""
         raise NotImplementedError
 
-    def stop(self) -> None:
-        self.task.cancel()
-        self.hub.disconnect(self.session)
+    def check(self) -> None:
+        """Refuse a target that nothing can be brought to."""
+
+    @property
+    def running(self) -> bool:
+        return self._session != 0
+
+    def begin(self) -> None:
+        """Take the subscription up at its cursor."""
+        self.problem = ""
+        self._waiting.clear()
+        self._session = self.hub.connect(self._sink, GATHERED * 4)
+        self.hub.broker.attach(self._session, self.subscription)
+        self._task = self.hub.keep(self._run(self._session))
+        self.hub.pump()
+
+    def rest(self, problem: str = "") -> None:
+        """Bring nothing until `begin`; `problem` says why, if something is wrong."""
+        session, self._session, self.problem = self._session, 0, problem
+        if self._task is not None:
+            self._task.cancel()
+        if session:
+            self.hub.disconnect(session)
 
     def _sink(self, action: act.ToSession) -> None:
         if isinstance(action, act.Deliver):
@@ -75,20 +106,26 @@ class Delivery:
         elif isinstance(action, act.Lost):
             LOG.warning("%s lost %d to %d", self.subscription.name, action.first, action.last)
         elif isinstance(action, act.Ended):
-            LOG.info("%s ends: %s", self.subscription.name, action.error)
-            self.hub.loop.call_soon(self.ended, self)
+            LOG.warning("%s rests: %s", self.subscription.name, action.error)
+            self.ends += 1
+            self.hub.loop.call_soon(self._rest, action.session, str(action.error))
+        else:
+            self.hub.loop.call_soon(self._rest, action.session)
 
-    async def _run(self) -> None:
+    def _rest(self, session: int, problem: str = "") -> None:
+        if session == self._session:  # unless it has begun anew
+            self.rest(problem)
+
+    async def _run(self, session: int) -> None:
         while True:
             await self._gather()
-            count = min(len(self._waiting), GATHERED)
-            records = [self._waiting.popleft() for _ in range(count)]
+            records = [self._waiting.popleft() for _ in range(min(len(self._waiting), GATHERED))]
             await self._deliver(records)
-            if self.session not in self.hub.broker.sessions:
-                return
-            key = self.subscription.key
-            self.hub.broker.acknowledge(self.session, key, records[-1].sequence)
-            self.hub.written(self.session, count)
+            found = self.hub.broker.sessions.get(session)
+            if found is None or self.subscription.key not in found.subscriptions:
+                return  # it was taken away, and is told of it in this turn
+            self.hub.acknowledge(session, self.subscription.key, records[-1].sequence)
+            self.hub.written(session, len(records))
 
     async def _gather(self) -> None:
         """Until the interval after a first message is over, or enough of them wait."""
@@ -107,11 +144,14 @@ class Delivery:
         """Until it is taken, or has failed too often."""
         pause, problem = self.first_pause, Problem("")
         for _ in range(self.attempts):
-            found = await asyncio.to_thread(self._send, records)
-            if found is None:
+            refusal = await self._attempt(records)
+            self.problem = refusal.text if refusal is not None else ""
+            if refusal is None:
+                self.ends = 0
                 return
-            problem = found
+            problem = refusal
             self.failures += 1
+            self._tally.failures += 1
             if problem.final:
                 break
             await asyncio.sleep(pause)
@@ -119,14 +159,21 @@ class Delivery:
         LOG.error("%s gives up %d messages: %s", self.subscription.name, len(records),
                   problem.text)  # fmt: skip
         self.dead.extend((record, problem.text) for record in records)
+        self._tally.dead += len(records)
 
-    def _send(self, records: list[Record]) -> Problem | None:
-        shape = self.subscription.shape
-        if shape is None:
-            return self.send([Arrived(record) for record in records])
+    async def _attempt(self, records: list[Record]) -> Problem | None:
         try:
-            made = [Arrived(one, shape.channel, path)
-                    for record in records for path, one in shape.made(record)]  # fmt: skip
+            made = self._made(records)
+            return await self.send(made) if made else None
         except TamisError as error:
             return Problem(str(error), final=True)
-        return self.send(made) if made else None
+        except Exception as error:  # a bug: the delivery goes on all the same
+            LOG.exception("%s could not be delivered", self.subscription.name)
+            return Problem(f"the broker failed: {type(error).__name__}")
+
+    def _made(self, records: list[Record]) -> list[Arrived]:
+        shape = self.subscription.shape
+        if shape is None:
+            return [Arrived(record) for record in records]
+        return [Arrived(one, shape.channel, path)
+                for record in records for path, one in shape.made(record)]  # fmt: skip

@@ -15,9 +15,11 @@ from email.utils import format_datetime
 from tamis.errors import InputError
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.server.deliveries.delivery import Arrived, Delivery, Problem
+from tamis.server.deliveries.delivery import Arrived, Delivery, Problem, Tally
 from tamis.server.hub import Hub
+from tamis.server.turns import Pool
 
+MAIL_THREADS = 4  # each waits for the mail server; one principal has up to half of them
 PATIENCE = 30.0  # seconds for an answer of the mail server
 SHOWN = 2_000  # characters of one message that a mail shows
 LONGEST_INTERVAL = 7 * 24 * 3600  # seconds
@@ -78,17 +80,32 @@ class Mail(Delivery):
     first_pause, longest_pause = 30.0, 3600.0
 
     def __init__(
-        self, hub: Hub, subscription: Subscription, server: MailServer, channel: str
+        self,
+        hub: Hub,
+        subscription: Subscription,
+        tally: Tally,
+        server: MailServer | None,
+        channel: str,
+        pool: Pool,
     ) -> None:
-        self.server, self.channel = server, channel
-        super().__init__(hub, subscription, float(subscription.delivery.get("digest", 0)))
+        super().__init__(hub, subscription, tally, float(subscription.delivery.get("digest", 0)))
+        self._server, self.channel, self._pool = server, channel, pool
 
-    def send(self, made: list[Arrived]) -> Problem | None:
+    def check(self) -> None:
+        if self._server is None:
+            raise InputError("this broker was started without --smtp")
+
+    async def send(self, made: list[Arrived]) -> Problem | None:
+        assert self._server is not None
+        principal = self.subscription.principal
+        return await self._pool.run(principal, self._hand_over, self._server, made)
+
+    def _hand_over(self, server: MailServer, made: list[Arrived]) -> Problem | None:
         to, records = str(self.target["email"]), [one.record for one in made]
         try:
-            mail = written(self.server.sender, to, self.channel, self.subscription.name, records,
+            mail = written(server.sender, to, self.channel, self.subscription.name, records,
                            str(self.target.get("space", "")))  # fmt: skip
-            self.server.hand_over(mail)
+            server.hand_over(mail)
         except smtplib.SMTPDataError as error:
             return _refused(error.smtp_code, error.smtp_error)
         except smtplib.SMTPRecipientsRefused as error:

@@ -4,54 +4,42 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import http.client
-import ssl
 import time
-from urllib.parse import urlsplit
 
-from tamis.errors import InputError
-from tamis.server.deliveries.delivery import Arrived, Delivery, Problem
+from tamis.pubsub.broker.subscription import Subscription
+from tamis.server.deliveries.delivery import Arrived, Delivery, Problem, Tally
+from tamis.server.deliveries.posting import Address, Poster
 from tamis.server.frames import arrived, piece
-
-PATIENCE = 10.0  # seconds for an answer
-
-
-def check_address(address: str) -> None:
-    parts = urlsplit(address)
-    if parts.scheme not in ("http", "https") or not parts.hostname or len(address) > 2000:
-        raise InputError(f"{address[:80]!r} is no address of a webhook: write https://HOST/PATH")
+from tamis.server.hub import Hub
 
 
 class Webhook(Delivery):
-    def send(self, made: list[Arrived]) -> Problem | None:
+    def __init__(self, hub: Hub, subscription: Subscription, tally: Tally, poster: Poster) -> None:
+        super().__init__(hub, subscription, tally)
+        self._poster = poster
+
+    def check(self) -> None:
+        Address.parse(str(self.target["webhook"]))
+
+    async def send(self, made: list[Arrived]) -> Problem | None:
         """An answer of 2xx takes them."""
-        parts = urlsplit(str(self.target["webhook"]))
-        body = b'{"subscription":"%b","messages":[%b]}' % (
+        address, principal = Address.parse(str(self.target["webhook"])), self.subscription.principal
+        async with self._poster.turns.turn(principal, address.host):
+            body = self._body(made)
+            try:
+                status = await self._poster.post(principal, address, self._headers(body), body)
+            except OSError as error:
+                return Problem(str(error) or type(error).__name__)
+        return None if 200 <= status < 300 else Problem(f"answered {status}")
+
+    def _body(self, made: list[Arrived]) -> bytes:
+        return b'{"subscription":"%b","messages":[%b]}' % (
             self.subscription.name.encode(),
             b",".join(
                 b"{" + (arrived(source, path, record) if source else piece(record))
                 for record, source, path in made
             ),
         )
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        try:
-            if parts.scheme == "https":
-                context = ssl.create_default_context()
-                connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-                    parts.hostname or "", parts.port, timeout=PATIENCE, context=context
-                )
-            else:
-                connection = http.client.HTTPConnection(
-                    parts.hostname or "", parts.port, timeout=PATIENCE
-                )
-            try:
-                connection.request("POST", path, body, self._headers(body))
-                status = connection.getresponse().status
-            finally:
-                connection.close()
-        except (OSError, http.client.HTTPException) as error:
-            return Problem(str(error) or type(error).__name__)
-        return None if 200 <= status < 300 else Problem(f"answered {status}")
 
     def _headers(self, body: bytes) -> dict[str, str]:
         moment = str(int(time.time()))

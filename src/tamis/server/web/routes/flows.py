@@ -10,7 +10,6 @@ from tamis.server.parts import Parts
 from tamis.server.spaces import FlowForm
 from tamis.server.spaces import shown as shown_flow
 from tamis.server.subscribing import Wish
-from tamis.server.subscribing import shown as shown_subscription
 from tamis.server.web.answers import form, json
 
 
@@ -44,7 +43,7 @@ async def space_subscription(parts: Parts, caller: Caller, request: Request) -> 
     """What it is in each source channel."""
     found = parts.spaces.kept(caller, _place(request), request.path_params["s"])
     return json({"channels": {
-        channel.entry.name: shown_subscription(one, channel.live.matched) for channel, one in found
+        channel.entry.name: parts.shown(channel, one) for channel, one in found
     }})  # fmt: skip
 
 

@@ -19,7 +19,9 @@ def health(parts: Parts) -> Response:
     told = {"status": status, "seconds": round(time.time() - parts.hub.started, 3)}
     told |= {"problem": "the log cannot be written"} if problem else {}
     told |= {"faults": parts.hub.watch.failures} if parts.hub.watch.failures else {}
-    return json({**told, **({"failing": failing} if failing else {})})
+    told |= {"failing": failing} if failing else {}
+    undelivered = parts.deliveries.failing
+    return json({**told, **({"deliveries_failing": undelivered} if undelivered else {})})
 
 
 def metrics(parts: Parts) -> Response:
@@ -35,6 +37,11 @@ def metrics(parts: Parts) -> Response:
         "tamis_channels": len(broker.channels),
         "tamis_subscriptions_behind": broker.behind,
         "tamis_subscriptions_failed": sum(len(c.aside) for c in broker.channels.values()),
+        "tamis_deliveries": len(parts.deliveries.known),
+        "tamis_deliveries_failing": parts.deliveries.failing,
+        "tamis_delivery_failures_total": parts.deliveries.tally.failures,
+        "tamis_dead_letters_total": parts.deliveries.tally.dead,
+        "tamis_webhooks_in_flight": parts.deliveries.poster.turns.taken,
         "tamis_background_failing": len(parts.hub.watch.failing),
         "tamis_background_failures_total": parts.hub.watch.failures,
         "tamis_connections": parts.gate.open,

@@ -16,7 +16,6 @@ from tamis.server.channels import Open
 from tamis.server.frames import encode
 from tamis.server.history import FIGURES, SECONDS, figures
 from tamis.server.parts import Parts
-from tamis.server.subscribing import shown
 from tamis.server.web.answers import json, whole_number
 
 _SHOWN = 5
@@ -55,11 +54,13 @@ def _problems(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
     found = ["the log cannot be written: publishing is refused"] if parts.hub.problem else []
     found += _failing(parts, caller, channels)
     for channel in channels:
-        for key, webhook in parts.deliveries.running.items():
-            one = webhook.subscription
+        for key, delivery in parts.deliveries.known.items():
+            one = delivery.subscription
             own = key[0] == channel.entry.number and parts.subscribing.shows(caller, channel, one)
-            if own and webhook.dead:
-                found.append(f"{one.name} gave up {len(webhook.dead):,} messages")
+            if own and delivery.dead:
+                found.append(f"{one.name} gave up {len(delivery.dead):,} messages")
+            if own and delivery.problem:
+                found.append(f"{one.name} is not delivered: {delivery.problem}")
     return found[:50]
 
 
@@ -116,16 +117,16 @@ def _slowest(parts: Parts, caller: Caller, channels: list[Open], most: int) -> l
 
 
 def _subscriber(parts: Parts, channel: Open, one: Subscription) -> dict[str, Any]:
-    told = shown(one, channel.live.matched)
-    webhook = parts.deliveries.running.get(one.key)
+    told = parts.shown(channel, one)
+    delivery = parts.deliveries.known.get(one.key)
     return {
         "channel": channel.entry.name,
         **told,
         "state": _state(one, told["lag"]),
         "waiting": len(one.sent or ()),
         "window": one.window,
-        "failures": webhook.failures if webhook else 0,
-        "dead": len(webhook.dead) if webhook else 0,
+        "failures": delivery.failures if delivery else 0,
+        "dead": len(delivery.dead) if delivery else 0,
     }
 
 

@@ -27,7 +27,6 @@ from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts
 from tamis.server.publishing import taken_apart
-from tamis.server.subscribing import shown
 from tamis.server.web.answers import json, whole_number
 
 STATES = ("never-matched", "slow", "problem", "paused", "gone")
@@ -40,7 +39,7 @@ async def search(parts: Parts, caller: Caller, request: Request) -> Response:
     """Rows behind the key `after` (CHANNEL/NAME)."""
     limit = whole_number(request, "limit", 50, 1000)
     found = await _searched(parts, caller, request.query_params, limit + 1)
-    rows = [{"channel": c.entry.name, **shown(s, c.live.matched)} for c, s in found[:limit]]
+    rows = [{"channel": c.entry.name, **parts.shown(c, s)} for c, s in found[:limit]]
     return json({"subscriptions": rows, "more": len(found) > limit})
 
 
@@ -130,7 +129,7 @@ def _in_state(parts: Parts, state: str) -> Test:
             case "slow":
                 return one.session is not None and not one.live and not one.paused
             case "problem":
-                return bool(one.problem) or parts.deliveries.failing(one.key)
+                return bool(one.problem or parts.deliveries.problem(one.key))
             case "paused":
                 return one.paused
         return one.session is None

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tamis.server.access import Caller
 from tamis.server.parts import Parts
-from tamis.server.subscribing import Wish, shown
+from tamis.server.subscribing import Wish
 from tamis.server.web.answers import form, json, whole_number
 
 
@@ -26,7 +26,7 @@ async def subscriptions(parts: Parts, caller: Caller, request: Request) -> Respo
             if one is None or not parts.subscribing.shows(caller, channel, one):
                 continue
             if text in f"{name} {one.filter.selector}".lower():
-                found.append(shown(one, channel.live.matched))
+                found.append(parts.shown(channel, one))
                 if len(found) > limit:
                     break
         return json({"subscriptions": found[:limit], "more": len(found) > limit})
@@ -37,7 +37,7 @@ async def subscriptions(parts: Parts, caller: Caller, request: Request) -> Respo
 async def subscription(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
     found = parts.subscribing.find(caller, channel, request.path_params["s"])
-    return json(shown(found, channel.live.matched))
+    return json(parts.shown(channel, found))
 
 
 async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -55,13 +55,13 @@ async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Re
     notes = await noted
     parts.deliveries.follow(made)
     parts.audit_soon(caller, "subscription.put", f"{channel.entry.name}/{name}")
-    return json({**shown(made, channel.live.matched), "notes": notes})
+    return json({**parts.shown(channel, made), "notes": notes})
 
 
 async def dead_letters(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
     found = parts.subscribing.find(caller, channel, request.path_params["s"])
-    delivery = parts.deliveries.running.get(found.key)
+    delivery = parts.deliveries.known.get(found.key)
     letters = list(delivery.dead) if delivery else []
     return json({"failures": delivery.failures if delivery else 0, "dead": [
         {"sequence": record.sequence, "problem": problem} for record, problem in letters
@@ -93,11 +93,11 @@ async def drop_waiting(parts: Parts, caller: Caller, request: Request) -> Respon
     """What it has not got yet is given up; the answer says how much that was."""
     channel = parts.channels.get(caller, request.path_params["c"])
     found = parts.subscribing.find(caller, channel, request.path_params["s"])
-    lag = shown(found, channel.live.matched)["lag"]
+    lag = parts.shown(channel, found)["lag"]
     parts.hub.broker.skip(found)
     parts.hub.pump()
     await parts.audit(caller, "subscription.drop", f"{channel.entry.name}/{found.name} {lag}")
-    return json({"dropped": lag, **shown(found, channel.live.matched)})
+    return json({"dropped": lag, **parts.shown(channel, found)})
 
 
 async def disconnect(parts: Parts, caller: Caller, request: Request) -> Response:
