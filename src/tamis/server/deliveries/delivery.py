@@ -88,6 +88,9 @@ class Delivery:
         self._waiting.clear()
         self._session = self.hub.connect(self._sink, GATHERED * 4)
         self.hub.broker.attach(self._session, self.subscription)
+        if self.subscription.session is None:  # the judge does not take it
+            self.rest(self.subscription.problem)
+            return
         self._task = self.hub.keep(self._run(self._session))
         self.hub.pump()
 
