@@ -12,6 +12,7 @@ from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.recaps import Past, Recap
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
+from tamis.server.slices import sliced
 
 if TYPE_CHECKING:
     from tamis.server.hub import Hub
@@ -53,7 +54,7 @@ class Absences:
 
     async def advance(self, live: LiveChannel, before: int) -> None:
         """Move recaps to the cursors, where what they need goes soon or has become much."""
-        for one in list(live.subscriptions.values()):
+        async for one in sliced(list(live.subscriptions.values())):
             if one.summary and self._behind(one, before):
                 async with self._lock(one):
                     if not one.catching and self._behind(one, before):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from tamis.errors import AccessError
@@ -19,6 +19,7 @@ from tamis.pubsub.subject import SubjectFilter
 from tamis.server.access import Caller, Door
 from tamis.server.channels import Channels, Open
 from tamis.server.hub import Hub
+from tamis.server.slices import sliced
 
 _LOOK = 1.0  # seconds between two looks at what other processes changed
 Renewed = dict[Caller, Caller | AccessError]
@@ -128,9 +129,9 @@ class Visits:
                  if bounds.get(name) != self._bounds.get(name)}  # fmt: skip
         self._bounds = bounds
         for session in [v.session for v in self._open if v.caller.name in changed and v.session]:
-            self._judge_session(session)
+            await self._judge_session(session)
         for name in moved:
-            self._judge_all(name)
+            await self._judge_all(name)
         self.hub.pump()
         for follow in self.also:
             await follow()
@@ -147,16 +148,24 @@ class Visits:
 
     # --- subscriptions ----------------------------------------------------------------
 
-    def _judge_session(self, session: int) -> None:
+    async def _judge_session(self, session: int) -> None:
         known = self.hub.broker.sessions.get(session)
-        for one in list(known.subscriptions.values()) if known else ():
+        async for one in sliced(list(known.subscriptions.values()) if known else ()):
+            if one.session is known:
+                self._judge(one)
+
+    async def _judge_all(self, principal: str) -> None:
+        async for one in self.of(principal):
             self._judge(one)
 
-    def _judge_all(self, principal: str) -> None:
+    async def of(self, principal: str) -> AsyncIterator[Subscription]:
+        """All subscriptions of a principal that are still there when their turn comes."""
         for live in list(self.hub.broker.channels.values()):
-            if principal in live.owned.counts:
-                for one in [s for s in live.subscriptions.values() if s.principal == principal]:
-                    self._judge(one)
+            if principal not in live.owned.counts:
+                continue
+            async for one in sliced(list(live.subscriptions.values())):
+                if one.principal == principal and live.subscriptions.get(one.name) is one:
+                    yield one
 
     def settle(self, caller: Caller, subscription: Subscription) -> None:
         """The caller made a subscription; if rights changed meanwhile, it is judged by them."""

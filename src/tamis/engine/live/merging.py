@@ -13,8 +13,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tamis.engine.compile.plans import plan_of
 from tamis.engine.compile.programs import Source
 from tamis.engine.compile.segment import Segment
+from tamis.engine.encode.term_program import computed_terms
 from tamis.engine.layout import I4, U1
 from tamis.engine.live.background import ENDING, Background
 from tamis.engine.live.state import Fresh, State
@@ -139,6 +141,8 @@ class Folding:
             folded = self._compile(source) if len(source) else None
             if folded is not None and folded.index.texts is not None and not due(self.state):
                 folded.index.texts.prepared()  # else the next reader would
+            if folded is not None and any(state.segments[i].plans for i in chosen):
+                plan_of(folded, computed_terms(folded.index))  # here, too: batches are matched
             with self.lock:
                 self._swap([state.segments[i] for i in chosen], folded)
 

@@ -87,12 +87,11 @@ async def principals(parts: Parts, caller: Caller, request: Request) -> Response
 async def end_principal(parts: Parts, caller: Caller, request: Request) -> Response:
     name = _managed(parts, caller, request.path_params["p"]).login
     await parts.hub.in_registry(parts.hub.registry.remove_principal, name)
+    await parts.visits.renew()  # first: nobody makes another subscription meanwhile
     gone = AccessError(f"principal {name} has ended", known=False)
-    for live in parts.hub.broker.channels.values():
-        for one in [s for s in live.subscriptions.values() if s.principal == name]:
-            parts.hub.broker.drop(one, gone)
-    parts.hub.pump()
-    await parts.visits.renew()
+    async for one in parts.visits.of(name):
+        parts.hub.broker.drop(one, gone)
+        parts.hub.pump()
     await parts.audit(caller, "principal.end", name)
     return Response(status_code=204)
 
