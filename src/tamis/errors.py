@@ -176,7 +176,7 @@ class HoleError(LogError):
 
     def __init__(self, where: str, reason: str, first: int, last: int) -> None:
         super().__init__(f"{where} {reason}", "restore it from a backup")
-        self.reason, self.first, self.last = reason, first, last
+        self.reason, self.first, self.last = f"the block {reason}", first, last
 
 
 class RegistryError(TamisError):

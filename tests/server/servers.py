@@ -44,9 +44,9 @@ def served(directory: Path, **more):
         finally:
             ready.set()
 
-    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    ready.wait(20)
+    ready.wait(60)
     if "found" not in box:
         thread.join(5)
         raise box.get("error", RuntimeError("the server did not start"))

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
+from tamis.errors import HoleError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker.judge import Judge
+from tamis.pubsub.broker.machine import failed
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
@@ -24,10 +26,10 @@ _TOGETHER_BYTES = 1 << 18  # and their bytes
 
 async def replayed(
     parts: Parts, visit: Visit, channel: Open, wish: Wish, first: int, end: int
-) -> AsyncIterator[list[Record]]:
-    """From sequence `first` until before `end`, a bounded piece at a time. The index of subjects
-    tells which blocks need not be read. Rights are looked at before every read: a replay may take
-    long."""
+) -> AsyncIterator[list[Record] | HoleError]:
+    """From sequence `first` until before `end`, a bounded piece at a time; a hole in the log takes
+    the place of what was there. The index of subjects tells which blocks need not be read. Rights
+    are looked at before every read: a replay may take long."""
     hub, number = parts.hub, channel.entry.number
     wanted = await hub.in_reader(_wanted, hub.log, number, wish.subjects)
     caller, judge = visit.caller, _judge(visit.caller, channel, wish)
@@ -37,7 +39,16 @@ async def replayed(
             parts.subscribing.check(caller, channel, wish)
             judge = _judge(caller, channel, wish)
         read = partial(hub.log.read, number, first, _AT_ONCE, wanted)
-        last, hits = await hub.in_reader(_hits, read, judge, end)
+        try:
+            last, hits = await hub.in_reader(_hits, read, judge, end)
+        except HoleError as hole:
+            if hole.first < end:
+                yield hole
+            first = hole.last + 1
+            continue
+        except Exception as error:
+            hub.watch.fault(f"a replay of channel {number}", error)
+            raise failed(error) from None
         if not last:
             return
         first = last + 1

@@ -394,8 +394,7 @@ class Broker:
             return
         if first == subscription.position and not subscription.short:
             last = max(first, min(hole.last, channel.matched))
-            reason = f"the block {hole.reason}"
-            lost = act.Lost(subscription.session.id, subscription, first, last, reason)
+            lost = act.Lost(subscription.session.id, subscription, first, last, hole.reason)
             self._actions.append(lost)
             subscription.position = last + 1
         self._resume(subscription)

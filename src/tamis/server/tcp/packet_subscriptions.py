@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from tamis.errors import ChannelError, MessageError, SubscriptionError
+from tamis.errors import ChannelError, HoleError, MessageError, SubscriptionError
 from tamis.language import canonical
 from tamis.logic.atoms import microseconds
 from tamis.pubsub import selectors
@@ -127,6 +127,10 @@ async def get_cache(connection: PacketConnection, message: GetCache) -> None:
     end = await hub.in_reader(hub.log.find, number, microseconds(message.until))
     end = min(end, found.live.matched + 1)
     async for records in replayed(connection.parts, visit, found, wish, first, end):
+        if isinstance(records, HoleError):
+            lost = f"messages {records.first} to {records.last} are lost: {records.reason}"
+            connection.out.put(connection.peer.error(0, lost))
+            continue
         packets = [connection.delivery(message.channel, message.subscription, record)
                    for record in records]  # fmt: skip
         connection.out.put(b"".join(packets))

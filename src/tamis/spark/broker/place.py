@@ -52,7 +52,7 @@ class Place:
         return found
 
     def messages(self, first: int, before: int, **more: str) -> Iterator[dict[str, Any]]:
-        """Those with a sequence in the range, in order."""
+        """Those with a sequence in the range, in order; {"lost": ...} stands for a hole."""
         query = {"first": str(first), "before": str(before), **{k: v for k, v in more.items() if v}}
         path = self._path(f"/messages?{urlencode(query)}")
         return map(json.loads, lines(self.remote, path))

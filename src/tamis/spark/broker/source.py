@@ -137,12 +137,25 @@ class Reading:
         return [Range(a, b) for a, b in pairwise(edges) if a < b]
 
     def batches(self, part: Range) -> Iterator[pa.RecordBatch]:
-        found = self.place.messages(
+        lines = self.place.messages(
             part.first, part.before, selector=self.selector, subjects=self.subjects
         )
+        found = (line for line in lines if not self._is_hole(line))
         while some := list(islice(found, _ROWS)):
             yield self._batch(some)
         self.check_kept(part.first, self.place.about()["first"])
+
+    def _is_hole(self, line: dict[str, Any]) -> bool:
+        """Whether the line stands for messages that the broker cannot read."""
+        if "lost" not in line:
+            return False
+        if not self.skip:
+            raise TamisError(
+                f"messages {line['lost']['first']} to {line['lost']['last']} of channel "
+                f"{self.place.channel} cannot be read: {line['lost']['reason']}; "
+                "option('lost', 'skip') goes on without them"
+            )
+        return True
 
     def check_kept(self, first: int, oldest: int) -> None:
         if first < oldest and not self.skip:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tamis.errors import InputError, TamisError
+from tamis.errors import HoleError, InputError, TamisError
 from tamis.language import canonical, parse
 from tamis.language import check as types_of
 from tamis.logic import Explanation, explain
@@ -86,9 +87,19 @@ async def check(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def recent(parts: Parts, channel: Open) -> list[Record]:
-    number, following = channel.entry.number, channel.live.next
-    first = max(1, following - _RECENT)
-    found: list[Record] = await parts.hub.in_reader(parts.hub.log.read, number, first, _RECENT)
+    """The newest messages; those in a damaged block are passed over."""
+    first, following = max(1, channel.live.next - _RECENT), channel.live.next
+    read, found = partial(parts.hub.log.read, channel.entry.number), list[Record]()
+    while first < following:
+        try:
+            records: list[Record] = await parts.hub.in_reader(read, first, _RECENT)
+        except HoleError as hole:
+            first = hole.last + 1
+            continue
+        if not records:
+            break
+        found += records
+        first = records[-1].sequence + 1
     return found
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tamis.errors import TamisError
+from tamis.errors import HoleError, TamisError
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.frames import encode, line
@@ -47,9 +47,18 @@ async def _replayed(
     try:
         with parts.visits.during(caller) as visit:
             async for hits in replayed(parts, visit, channel, wish, first, end):
+                if isinstance(hits, HoleError):
+                    yield _lost(hits)
+                    continue
                 yield b"".join(map(line, hits[:limit]))
                 limit -= len(hits)
                 if limit <= 0:
                     return
     except TamisError as error:  # it began well: the status is told, so the last line says why
         yield encode({**told(error), "status": status_of(error)}) + b"\n"
+
+
+def _lost(hole: HoleError) -> bytes:
+    """A line that stands for messages that cannot be read."""
+    told = {"first": hole.first, "last": hole.last, "reason": hole.reason}
+    return encode({"lost": told}) + b"\n"
