@@ -1,4 +1,4 @@
-"""A damaged block of the log: what is sound arrives, and the hole is reported, on every protocol."""
+"""A damaged block of the log: what is sound arrives, the hole is reported, on every protocol."""
 
 from __future__ import annotations
 
