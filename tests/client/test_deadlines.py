@@ -115,6 +115,7 @@ def test_a_value_that_holds_itself(agent, channel):
         ([{"attributes": {}}, {"attributes": {}, "price": 1}], "message 2: 'price' is not one of"),
         ([{"attributes": [1]}], "has no 'attributes'"),
         ([{"attributes": {}, "subject": 5}], "subject must be text"),
+        ([{"attributes": {}, "id": 5}], "id must be text"),
         ([{"attributes": {}, "sequence": 1.5}], "sequence must be"),
         ([None], "must be a mapping"),
         ({"attributes": {}}, "takes a list"),
@@ -125,6 +126,13 @@ def test_a_value_that_holds_itself(agent, channel):
 def test_messages_of_another_form(agent, channel, messages, words):
     with pytest.raises(TamisError, match=words):
         agent.publish_many(channel, messages, publisher="p")
+
+
+def test_an_id_of_the_publisher_is_taken(agent, channel):
+    message = {"attributes": {"price": 1.0}, "id": "order-1"}
+    (first,) = agent.publish_many(channel, [message], publisher="p")
+    assert first
+    assert agent.publish_many(channel, [message], publisher="p") == [0]
 
 
 def test_mappings_that_are_not_dicts_are_messages(agent, channel):

@@ -150,6 +150,11 @@ class Agent:
         content = checked_messages(messages)
         return list(self.call("POST", f"{_path(channel)}/messages?dry=1", content)["matches"])
 
+    def spelling(self, channel: str, attributes: Sequence[str]) -> list[str]:
+        """Notes on attributes of messages that neither the channel nor a subscription names."""
+        found = self.call("POST", f"{_path(channel)}/spelling", {"attributes": list(attributes)})
+        return list(found["notes"])
+
     def explain(self, channel: str, selector: str, attributes: Mapping[str, Any]) -> str:
         question = {"selector": selector, "message": dict(attributes)}
         return str(self.call("POST", f"{_path(channel)}/explain", question)["text"])

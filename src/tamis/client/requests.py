@@ -12,7 +12,7 @@ from tamis.errors import InputError, MessageError
 MAX_REQUEST = 16 << 20  # bytes of one WebSocket message that a broker takes
 _MAX_DEPTH = 64
 _PLAIN = {str, int, bool}
-_FIELDS = ("attributes", "subject", "sequence")
+_FIELDS = ("attributes", "subject", "sequence", "id")
 
 
 def encoded(request: Mapping[str, Any], number: int) -> str:
@@ -64,7 +64,7 @@ def check_subscription(
 
 
 def checked_messages(messages: object) -> list[dict[str, Any]]:
-    """Mappings with "attributes", perhaps "subject" and "sequence"."""
+    """Mappings with "attributes", perhaps "subject", and "sequence" or "id"."""
     if isinstance(messages, Mapping | str | bytes) or not isinstance(messages, Iterable):
         raise InputError("publish_many takes a list of messages: [{'attributes': {...}}, ...]")
     found = list(messages)
@@ -86,8 +86,9 @@ def _problem(message: object) -> str:
         for name in message:
             if name not in _FIELDS:
                 return f"{name!r:.80} is not one of {', '.join(_FIELDS)}: is it an attribute?"
-        if not isinstance(message.get("subject", ""), str):
-            return f"the subject must be text, not {message['subject']!r:.80}"
+        for name in ("subject", "id"):
+            if not isinstance(message.get(name, ""), str):
+                return f"the {name} must be text, not {message[name]!r:.80}"
         number = message.get("sequence", 0)
         if not isinstance(number, int) or isinstance(number, bool) or number < 0:
             return f"the sequence must be a positive integer, not {number!r:.80}"

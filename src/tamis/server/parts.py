@@ -27,6 +27,7 @@ from tamis.server.recognition import Recognition
 from tamis.server.retention import Retention
 from tamis.server.sockets.gate import Gate
 from tamis.server.spaces import Spaces
+from tamis.server.spelling import Spelling
 from tamis.server.subscribing import Subscribing, Wish, shown
 from tamis.server.turns import Pool
 from tamis.server.visits import Visits
@@ -54,6 +55,7 @@ class Parts:
     retention: Retention
     pauses: Pauses
     gate: Gate
+    spelling: Spelling
 
     @classmethod
     def at(
@@ -79,7 +81,7 @@ class Parts:
         return cls(hub, door, recognition, proofs, questions, channels, publishing,
                    subscribing, Frames(), deliveries, Spaces(channels, subscribing),
                    History(hub), visits, Retention(hub, channels), Pauses(),
-                   gate or Gate())  # fmt: skip
+                   gate or Gate(), Spelling(hub))  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()
@@ -94,12 +96,14 @@ class Parts:
         self.hub.last.append(self.pauses.stop)
 
     async def notes(self, caller: Caller, channel: Open, wish: Wish, name: str = "") -> list[str]:
-        """In a thread, and not for ever: proofs can take long. Without a thread, none."""
-        notes = self.subscribing.notes
+        """In a thread, and not for ever: proofs can take long. Without a thread, only those on the
+        names of attributes."""
+        names, proved = await self.spelling.of_selector(caller, channel, wish.selector), list[str]()
         with contextlib.suppress(TimeoutError, BusyError):
+            notes = self.subscribing.notes
             work = self.proofs.run(caller.name, notes, caller, channel, wish, name)
-            return await asyncio.wait_for(work, _PROVING)
-        return []
+            proved = await asyncio.wait_for(work, _PROVING)
+        return names + proved
 
     def shown(self, channel: Open, one: Subscription) -> dict[str, Any]:
         """A subscription as JSON shows it; `problem` also says why it is not delivered."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,8 @@ from tamis.messages.jsonlines import parse_object
 
 if TYPE_CHECKING:
     from tamis.client import Agent
+
+_NAMES = 1_000  # attributes that are looked at for mistakes
 
 
 def publish_lines(
@@ -26,6 +28,7 @@ def publish_lines(
     count = 0
     waiting: list[dict[str, Any]] = []
     numbers: list[int] = []
+    noted: set[str] = set()
 
     def send() -> None:
         nonlocal count
@@ -34,6 +37,7 @@ def publish_lines(
         except MessageError as error:
             raise _blamed(path, numbers, error) from None
         count += len(waiting)
+        _note_names(agent, channel, {name for one in waiting for name in one["attributes"]}, noted)
         waiting.clear()
         numbers.clear()
         _show_progress(f"{count} messages")
@@ -52,6 +56,16 @@ def publish_lines(
         raise
     _show_progress("")
     return count
+
+
+def _note_names(agent: Agent, channel: str, names: set[str], noted: set[str]) -> None:
+    """Say on standard error which attributes nothing uses, each once; likely they are misspelt."""
+    new = sorted(names - noted)[: _NAMES - len(noted)]
+    if new:
+        noted.update(new)
+        with contextlib.suppress(TamisError):  # a note is not worth an error
+            for note in agent.spelling(channel, new):
+                print(f"note: {note}", file=sys.stderr)
 
 
 def published(count: int) -> str:
@@ -82,7 +96,11 @@ def _show_progress(text: str) -> None:
 
 def _lines(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
     try:
-        with nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file:
+        with (
+            contextlib.nullcontext(sys.stdin.buffer)
+            if path == "-"
+            else Path(path).open("rb") as file
+        ):
             for number, line in enumerate(file, 1):
                 try:
                     found = parse_object(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.requests import Request
@@ -42,6 +42,12 @@ class Question(msgspec.Struct, forbid_unknown_fields=True):
     message: dict[str, Any]
     selector: str = ""
     subscription: str = ""
+
+
+class Names(msgspec.Struct, forbid_unknown_fields=True):
+    """Names of attributes that messages have."""
+
+    attributes: Annotated[list[str], msgspec.Meta(max_length=1_000)]
 
 
 async def dry_run(parts: Parts, caller: Caller, channel: Open, messages: list[Message]) -> Response:
@@ -84,6 +90,14 @@ async def check(parts: Parts, caller: Caller, request: Request) -> Response:
     return json({"reads": reads, "attributes": types, "notes": notes,
                  "matching": len(hits), "recent": len(records), "example": example,
                  "histogram": _histogram(records, hits)})  # fmt: skip
+
+
+async def spelling(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Notes on attributes of messages that nothing uses."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    caller.require("publish", channel.entry.name)
+    names: Names = await form(request, Names)
+    return json({"notes": parts.spelling.of_message(caller, channel, names.attributes)})
 
 
 async def recent(parts: Parts, channel: Open) -> list[Record]:

@@ -19,6 +19,7 @@ from tamis.server.parts import Parts
 from tamis.server.web.answers import json, whole_number
 
 _SHOWN = 5
+_PROBLEMS = 50
 _STALLED = 1_000  # messages behind, with a session and without room: it does not read
 
 
@@ -28,6 +29,7 @@ async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
     channels = parts.channels.visible(caller)
     slowest = await _slowest_of(parts, caller, channels, _SHOWN)
     busiest = heapq.nlargest(_SHOWN, channels, key=lambda c: parts.history.rate(c.entry.number))
+    unheard = await _unheard(parts, caller, channels)
     changes = []
     if caller.may("manage", "*"):
         tenant = None if caller.rights is None else caller.tenant
@@ -38,7 +40,7 @@ async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
         "slowest": slowest,
         "channels": [{"name": c.entry.name, "rate": parts.history.rate(c.entry.number)}
                      for c in busiest],
-        "problems": _problems(parts, caller, channels),
+        "problems": (_problems(parts, caller, channels) + unheard)[:_PROBLEMS],
         "changes": changes,
     })  # fmt: skip
 
@@ -61,7 +63,28 @@ def _problems(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
                 found.append(f"{one.name} gave up {len(delivery.dead):,} messages")
             if own and delivery.problem:
                 found.append(f"{one.name} is not delivered: {delivery.problem}")
-    return found[:50]
+    return found[:_PROBLEMS]
+
+
+async def _unheard(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
+    """Subscriptions that cannot match: no message has an attribute that they test."""
+    await parts.spelling.look_for_problems(channels)
+    return await parts.questions.run(caller.name, _unheard_of, parts, caller, channels)
+
+
+def _unheard_of(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
+    found: list[str] = []
+    for channel in channels:
+        place = channel.entry.name
+        hints = caller.may("manage", place)
+        for name, attribute in parts.spelling.troubled(channel).items():
+            one = channel.live.subscriptions.get(name)
+            if one is None or one.matched + one.seated or len(found) >= _PROBLEMS:
+                continue
+            if parts.subscribing.shows(caller, channel, one):
+                problem = parts.spelling.problem(channel, attribute, hints)
+                found.append(f"subscription {one.label} of {place}: {problem}")
+    return found
 
 
 def _failing(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:

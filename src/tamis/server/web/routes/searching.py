@@ -51,6 +51,8 @@ async def count(parts: Parts, caller: Caller, request: Request) -> Response:
 async def _searched(
     parts: Parts, caller: Caller, query: Any, most: int
 ) -> list[tuple[Open, Subscription]]:
+    if "state:problem" in query.get("q", ""):
+        await parts.spelling.look_for_problems(parts.channels.visible(caller))
     pool = parts.proofs if "covers:" in query.get("q", "") else parts.questions
     return await pool.run(caller.name, _found, parts, caller, query, most)
 
@@ -122,6 +124,8 @@ def _in_state(parts: Parts, state: str) -> Test:
     if state not in STATES:
         raise InputError(f"{state[:40]!r} is no state: choose one of {', '.join(STATES)}")
 
+    troubled: dict[int, dict[str, str]] = {}  # by number of a channel
+
     def test(channel: Open, one: Subscription) -> bool:
         match state:
             case "never-matched":
@@ -129,7 +133,11 @@ def _in_state(parts: Parts, state: str) -> Test:
             case "slow":
                 return one.session is not None and not one.live and not one.paused
             case "problem":
-                return bool(one.problem or parts.deliveries.problem(one.key))
+                number = channel.entry.number
+                if number not in troubled:
+                    troubled[number] = parts.spelling.troubled(channel)
+                unheard = one.name in troubled[number] and not one.matched + one.seated
+                return unheard or bool(one.problem or parts.deliveries.problem(one.key))
             case "paused":
                 return one.paused
         return one.session is None

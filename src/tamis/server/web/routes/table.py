@@ -54,6 +54,8 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("GET", f"{_C}/live", streaming.live, "Live messages as an event stream",
                query=("selector", "subjects", "start"), media="text/event-stream"),
     RouteEntry("POST", f"{_C}/check", inspecting.check, "Check a selector", Wish),
+    RouteEntry("POST", f"{_C}/spelling", inspecting.spelling,
+               "Attributes of messages that nothing uses", inspecting.Names),
     RouteEntry("POST", f"{_C}/explain", inspecting.explained, "Why a message matches or not",
                inspecting.Question),
     RouteEntry("POST", f"{_C}/near", inspecting.near, "Subscriptions that fail by one predicate",
