@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from flow.states.examples import QUOTE, collapsed
 from spark.states.test_streaming import as_json, ticks
 from tamis.cli import main
+from tamis.flow import check, parse_flow, run
 
 STATES = Path(__file__).parents[3] / "examples" / "states"
 GRYPHON, ALARMS = str(STATES / "gryphon.flow"), str(STATES / "alarms.flow")
@@ -62,6 +65,46 @@ def test_a_stream_that_is_started_again(spark, tmp_path, capsys) -> None:
     assert (counts["events"], counts["keys"]) == (90, 7)
     bad = [r for r in spark.read.parquet(f"{tmp_path}/bad").collect() if r["space"] == "Ticks"]
     assert len(bad) == 1
+
+
+PRICES = [
+    {"issue": issue, "day": f"2026-03-0{day}", "price": price, "seq": seq}
+    for seq, (issue, day, price) in enumerate(
+        [("IBM", 2, 100.0), ("HP", 2, 90.0), ("IBM", 2, 75.0), ("IBM", 3, 130.0), ("IBM", 3, 60.0),
+         ("HP", 2, -1.0), ("HP", 3, 95.0), ("HP", 3, 70.0)]
+    )
+]  # fmt: skip
+
+
+def counted(text: str) -> dict[str, int]:
+    """The lines of names and numbers that a run prints."""
+    lines = [line.rpartition(" ") for line in text.splitlines() if line]
+    return {name.strip(): int(n) for name, _, n in lines if n.isdigit()}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_spaces_and_arcs_of_a_flow_with_states_are_counted(
+    spark, tmp_path, capsys, streaming
+) -> None:
+    as_json(tmp_path / "in", [PRICES[:4], PRICES[4:]])
+    more = ["--stream", "--checkpoint", f"{tmp_path}/checkpoint"] if streaming else []
+    code = main(
+        ["flow", "run", ALARMS, "--from", f"Prices={tmp_path}/in", "--from-format", "Prices=json",
+         "--to", f"Crashes={tmp_path}/out", "--to-format", "Crashes=json",
+         "--report", f"{tmp_path}/report.html", *more]
+    )  # fmt: skip
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    found = counted(told.out)
+    expected = run(check(parse_flow(Path(ALARMS).read_text())), {"Prices": PRICES})
+    for space in ("Prices", "Drops", "Crashes", "DailyAverages", "Failed"):
+        assert found[space] == len(expected.spaces[space]), space
+    assert found["Drops -> Crashes"] == expected.arcs[1] == 1
+    assert (found["messages"], found["rejected"]) == (len(PRICES), 1)
+    assert found["Fall: emitted"] == len(expected.spaces["Drops"]) == 3
+    page = (tmp_path / "report.html").read_text()
+    assert "Messages of each space" in page
+    assert "Fall: emitted" in page
 
 
 def test_subscriptions_on_a_derived_event_space(spark, tmp_path, capsys) -> None:

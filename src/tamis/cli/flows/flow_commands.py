@@ -272,8 +272,7 @@ def run(
     from tamis.spark.jobs.opening import opened
 
     graph = _graph(file)
-    counted = counts and not graph.states  # states count what they see
-    made = job_of(file, graph, ends, streaming, lookup, counted=counted, form=form)
+    made = job_of(file, graph, ends, streaming, lookup, counted=counts, form=form)
     stopped = False
     with (
         job_progress() as (say, tell),
@@ -311,10 +310,10 @@ def _report(running: FlowRunning, path: str, file: str, given: list[tuple[str, s
 
 
 def _print(running: FlowRunning) -> None:
-    from tamis.spark.flows.flow_page import arcs, figures, spaces
+    from tamis.spark.flows.flow_page import arcs, spaces
 
     counted = [*spaces(running), *arcs(running)]
-    rows = [*counted, *figures(running), *states_commands.figures(running)]
+    rows = [*counted, *running.figures()]
     wide = max(len(name) for name, _ in rows)
     for i, (name, value) in enumerate(rows):
         if counted and i in (len(counted), len(spaces(running))):

@@ -119,16 +119,6 @@ def describe(graph: Graph) -> None:
             print(f"  expand -> {expansion.target}: {expansion.form.kind}")
 
 
-def figures(running: Any) -> list[tuple[str, str]]:
-    """What each state of a run has seen."""
-    counted: dict[str, Any] = getattr(running, "counted", {})
-    return [
-        (f"{state}: {what}", f"{count:,}")
-        for state, told in counted.items()
-        for what, count in vars(told).items()
-    ]
-
-
 def _csv(names: list[str], rows: list[dict[str, Any]]) -> None:
     import csv
 

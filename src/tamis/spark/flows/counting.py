@@ -8,6 +8,7 @@ Level by level each row knows the arc that it came by, and the rows are counted.
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -42,10 +43,11 @@ class Counting:
     """Puts counters into the frames of a flow, and adds up what Spark observes."""
 
     graph: Graph
-    spaces: dict[str, int] = field(default_factory=dict)
-    arcs: dict[int, int] = field(default_factory=dict)
+    spaces: Counter[str] = field(default_factory=Counter)
+    arcs: Counter[int] = field(default_factory=Counter)
     rejected: int = 0
     rows: int = 0
+    known: bool = False  # whether arcs and spaces were counted, not only rows
     _paths: dict[str, Sequence[Path | Cause]] = field(default_factory=dict)
     _batch: dict[str, Observation] = field(default_factory=dict)
 
@@ -56,10 +58,10 @@ class Counting:
     @property
     def counts(self) -> Counts | None:
         """None if nothing was counted, or arc by arc only the rows."""
-        if not any(self._paths.values()):
+        if not self.known:
             return None
-        arcs = {arc.number: self.arcs.get(arc.number, 0) for arc in self.graph.arcs}
-        spaces = {name: self.spaces.get(name, 0) for name in self.graph.schemas}
+        arcs = {arc.number: self.arcs[arc.number] for arc in self.graph.arcs}
+        spaces = {name: self.spaces[name] for name in self.graph.schemas}
         return Counts(spaces, arcs)
 
     # --- putting counters in -----------------------------------------------------
@@ -70,6 +72,7 @@ class Counting:
         few = len(self.plan.paths) <= MOST
         own = [path for path in self.plan.paths if path.source == space] if few else []
         self._paths[name] = own
+        self.known |= bool(own)
         shared, types = self.plan.shared.get(space, ()), self.plan.schema_of(space)
         ready = flowing.with_terms(shared, types, inline=True) if own else flowing
         ready = ready.looked_up([path.select for path in own])
@@ -79,10 +82,13 @@ class Counting:
         return counted.select(*(quoted(column) for column in flowing.schema))
 
     def levels(self, frame: DataFrame, cause: Column, causes: list[Cause]) -> DataFrame:
-        """All rows of a flow, with a counter for each cause."""
+        """All rows of a flow, with a counter for each cause. What states are expanded to is not
+        among the messages that came in."""
         name = f"tamis_{len(self._paths)}"
         self._paths[name] = causes
-        published = [i for i, one in enumerate(causes) if not one.arcs]
+        self.known = True
+        made = {e.target for node in self.graph.states for e in node.expansions}
+        published = [i for i, c in enumerate(causes) if not c.arcs and c.target not in made]
         counters = [_count(cause == i).alias(f"p{i}") for i in range(len(causes))]
         return self._observed(name, frame, [_count(cause.isin(published)).alias("rows"), *counters])
 
@@ -128,11 +134,19 @@ class Counting:
         self._batch.clear()
         self.add(dict(found))
 
+    def merge(self, other: Counting) -> None:
+        """Add what another one, of the same flow, has counted."""
+        self.spaces.update(other.spaces)
+        self.arcs.update(other.arcs)
+        self.rejected += other.rejected
+        self.rows += other.rows
+        self.known |= other.known
+
     def _add(self, path: Path | Cause, count: int) -> None:
         if path.arcs:
-            self.arcs[path.arcs[-1]] = self.arcs.get(path.arcs[-1], 0) + count
+            self.arcs[path.arcs[-1]] += count
         if not path.rejected:
-            self.spaces[path.target] = self.spaces.get(path.target, 0) + count
+            self.spaces[path.target] += count
 
 
 def _count(condition: Column) -> Column:

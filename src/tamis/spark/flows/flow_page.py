@@ -10,18 +10,6 @@ from tamis.spark.flows.flow_run import FlowRunning
 from tamis.spark.jobs.page import document, figure_cards, section, shown, table
 
 
-def figures(running: FlowRunning) -> list[tuple[str, str]]:
-    """What the run came to, in the order of interest."""
-    counting = running.counting
-    found = [("seconds", f"{running.seconds:,.1f}")]
-    if running.job.stream is not None:
-        found.insert(0, ("micro-batches", f"{running.batches:,}"))
-    if running.job.counted:
-        found.insert(0, ("messages", f"{counting.rows:,}"))
-        found.append(("rejected", f"{counting.rejected:,}"))
-    return found
-
-
 def arcs(running: FlowRunning) -> list[tuple[str, str]]:
     """Each arc with how many messages passed it."""
     counts = running.counting.counts
@@ -45,7 +33,7 @@ def flow_page(running: FlowRunning, title: str, settings: Sequence[tuple[str, st
     body = [
         f"<h1>{shown(title)}</h1>",
         f'<p class="soft">{datetime.now(UTC):%Y-%m-%d %H:%M} UTC</p>',
-        figure_cards(figures(running)),
+        figure_cards(running.figures()),
         section("The flow", drawn),
     ]
     if spaces(running):

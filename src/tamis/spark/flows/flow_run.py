@@ -50,6 +50,16 @@ class FlowRunning:
         finally:
             self.seconds = time.perf_counter() - start
 
+    def figures(self) -> list[tuple[str, str]]:
+        """What the run came to, in the order of interest."""
+        found = [("seconds", f"{self.seconds:,.1f}")]
+        if self.job.stream is not None:
+            found.insert(0, ("micro-batches", f"{self.batches:,}"))
+        if self.job.counted:
+            found.insert(0, ("messages", f"{self.counting.rows:,}"))
+            found.append(("rejected", f"{self.counting.rejected:,}"))
+        return found
+
     def explain(self) -> str:
         """Spark's plan for the spaces that are read."""
         streams = self.job.streams(self.spark)
@@ -76,7 +86,9 @@ class FlowRunning:
             tell(Progress(self.counting.rows, 0, tasks=done, of_tasks=of_all))
 
     def _write_all(self) -> None:
-        streams = self.job.streams(self.spark, self.counting)
+        self._write_streams(self.job.streams(self.spark, self.counting))
+
+    def _write_streams(self, streams: Streams) -> None:
         writes = self._writes(streams)
         if len(writes) > 1 and streams.wide is not None:
             kept = _kept(streams.wide)

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from tamis.flow.states.batches.store import Counters
+from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.flow_run import FlowRunning
 from tamis.spark.flows.paths import rewritten
 from tamis.spark.flows.streams import Streams
@@ -48,21 +49,40 @@ class StatefulRunning(FlowRunning):
 
     def _write_all(self) -> None:
         try:
-            streams = self._folded(self.job.frames(self.spark), 0)
-            self._write_each(self._writes(streams))
+            self._write_streams(self._folded(self.job.frames(self.spark), 0, self.counting))
         finally:
             if self.states is None:
                 shutil.rmtree(self.flow.folder, ignore_errors=True)
 
-    def _folded(self, sources: Mapping[str, DataFrame], number: int) -> Streams:
-        """The spaces that are read, after all states of this batch."""
+    def figures(self) -> list[tuple[str, str]]:
+        seen = [
+            (f"{state}: {what}", f"{count:,}")
+            for state, counters in self.counted.items()
+            for what, count in vars(counters).items()
+        ]
+        return [*super().figures(), *seen]
+
+    def _folded(self, sources: Mapping[str, DataFrame], number: int, counting: Counting) -> Streams:
+        """The spaces that are read, after all states of this batch.
+
+        Counted, they come level by level: that counts what leads only to states as well.
+        """
         given, counted = self.flow.folded(sources, number)
         for name, told in counted.items():
             self.counted[name] = self.counted.get(name, Counters()).plus(told)
         job = self.job
         errors = job.errors is not None
         wanted = job.graph.schemas if errors else job.spaces
-        return rewritten(job.graph, given, job.lookups, wanted, errors=errors, folder=job.folder)
+        return rewritten(
+            job.graph,
+            given,
+            job.lookups,
+            wanted,
+            errors=errors,
+            levels=True if job.counted else None,
+            folder=job.folder,
+            counting=counting if job.counted else None,
+        )
 
     # --- streams -------------------------------------------------------------------------
 
@@ -81,7 +101,11 @@ class StatefulRunning(FlowRunning):
                 space: source_rows(rows, i, names[space], len(order))
                 for i, space in enumerate(order)
             }
-            self.write_batch(self._folded(frames, number), number)
+            counting = Counting(self.job.graph)
+            self.write_batch(self._folded(frames, number, counting), number)
+            if self.job.counted:
+                counting.add_batch()
+                self.counting.merge(counting)
 
         joined = tagged_sources([sources[space] for space in order])
         writer = joined.writeStream.foreachBatch(each)
