@@ -98,6 +98,50 @@ def test_flows_that_a_broker_serves(run, server):
     assert run("flow", "list", "--json") == []
 
 
+NAMED = """
+space Trades(symbol: string, price: double)
+lookup Names(string) -> string from 'names.csv'
+lookup Since(timestamp) -> timestamp from 'since.csv'
+Trades -> Cheap : select price < 10; [symbol, price] => [name := Names(symbol), price]
+test 'cheap ones pass'
+  given Trades ('a', 5.0)
+  expect Cheap (NULL, 5.0)
+"""
+
+
+def test_a_flow_in_a_file_is_served(run, server, tmp_path):
+    (tmp_path / "shop.flow").write_text(NAMED)
+    (tmp_path / "names.csv").write_text("key,value\na,Apples\n")
+    (tmp_path / "since.csv").write_text("key,value\n2026-01-01T00:00:00Z,2026-02-01T00:00:00Z\n")
+    flow = str(tmp_path / "shop.flow")
+    shown = run("flow", "serve", flow, "--channel", "Trades=quotes")
+    assert "shop/Cheap(name: string, price: double)" in shown.splitlines()
+    with Agent(server.url) as agent:
+        cheap = agent.subscribe("shop/Cheap", "name = 'Apples'")
+        agent.publish("quotes", {"symbol": "a", "price": 5.0})
+        assert cheap.get(10).attributes == {"name": "Apples", "price": 5.0}
+    again = run("flow", "serve", flow, "--name", "other", "--channel", "Trades=quotes", "--json")
+    assert again["name"] == "other"
+    assert "channel" in run("flow", "serve", flow, code=2)  # no channel has the name Trades
+    (tmp_path / "names.csv").write_text("code,value\na,Apples\n")
+    told = run("flow", "serve", flow, "--channel", "Trades=quotes", code=2)
+    assert "line 3, lookup Names" in told
+    run("flow", "end", "shop")
+    run("flow", "end", "other")
+
+
+def test_a_flow_with_states_is_refused_at_the_line_of_the_state(run, tmp_path):
+    text = (
+        "space quotes(symbol: string, price: double)\n"
+        "state High keyed by symbol from quotes ordered by price (top: double := 0)\n"
+        "  rule price > top => top := price\n"
+    )
+    (tmp_path / "high.flow").write_text(text)
+    told = run("flow", "serve", str(tmp_path / "high.flow"), code=2)
+    assert "line 2, state High: a broker does not serve flows with states" in told
+    assert "tamis flow run" in told
+
+
 def test_how_the_broker_is(run, server):
     shown = run("status")
     assert shown.startswith(f"{server.url}: ok, up ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import runpy
 import time
 from collections import Counter
 from pathlib import Path
@@ -243,6 +244,28 @@ def test_a_csv_source_has_columns_by_name_and_broken_rows(spark, tmp_path):
     (bad,) = rows(tmp_path / "errors")
     assert bad["space"] == "NASDAQ"
     assert "ten" in bad["row"]
+
+
+def test_the_example_in_python_runs(spark, tmp_path, capsys):
+    path = ROOT / "examples" / "stocks" / "in_python.py"
+    runpy.run_path(str(path))["main"](tmp_path)
+    shown = dict(line.split() for line in capsys.readouterr().out.splitlines())
+    assert shown["LargeTrades"] == "3"
+    lines = [x for p in (tmp_path / "large").glob("*.json") for x in p.read_text().splitlines()]
+    found = [json.loads(line) for line in lines]
+    assert sorted(row["subscriptions"] for row in found) == [[], ["ibm"], ["whale"]]
+    assert "Messages of each arc" in (tmp_path / "report.html").read_text()
+
+
+def test_a_job_with_states_is_not_run_without_them(spark, tmp_path):
+    text = "space T(n: int)\nT -> U\nstate S from T ordered by n (m: int := 0)\n  rule => m := n\n"
+    made = FlowJob(
+        check(parse_flow(text)),
+        {"T": spark.createDataFrame([(1,)], "n long")},
+        {"U": Sink(str(tmp_path / "u"), "parquet")},
+    )
+    with pytest.raises(InputError, match="StatefulRunning"):
+        FlowRunning(made, spark).run()
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from tamis.errors import InputError
 
 if TYPE_CHECKING:
     from tamis.flow import Graph
-    from tamis.spark.flows import FlowRunning
+    from tamis.spark.flows import FlowJob, FlowRunning
 
 flow_app = App(name="flow", help="Check, show, rewrite, explain, test and run a flow.")
 
@@ -268,7 +268,6 @@ def run(
         checkpoint, and a batch does not keep them.
     """
     from tamis.cli.summary import job_progress
-    from tamis.spark.flows import FlowRunning
     from tamis.spark.jobs.opening import opened
 
     graph = _graph(file)
@@ -279,11 +278,7 @@ def run(
         opened(cluster.master, pairs("setting", cluster.setting)) as spark,
     ):
         say("running the flow")
-        running = FlowRunning(made, spark)
-        if graph.states:
-            from tamis.spark.states.stateful_run import StatefulRunning
-
-            running = StatefulRunning(made, spark, states=states)
+        running = _running(made, spark, states)
         try:
             running.run(tell)
         except KeyboardInterrupt:
@@ -302,8 +297,17 @@ flow_app.command(states_commands.expand)
 flow_app.command(states_commands.state)
 
 
+def _running(job: FlowJob, spark: Any, states: str | None) -> FlowRunning:
+    from tamis.spark.flows import FlowRunning
+    from tamis.spark.states import StatefulRunning
+
+    if job.graph.states:
+        return StatefulRunning(job, spark, states=states)
+    return FlowRunning(job, spark)
+
+
 def _report(running: FlowRunning, path: str, file: str, given: list[tuple[str, str]]) -> None:
-    from tamis.spark.flows.flow_page import flow_page
+    from tamis.spark.flows import flow_page
 
     title = f"tamis flow run: {Path(file).name}"
     _write(path, flow_page(running, title, [("flow", file), *given]))

@@ -85,8 +85,13 @@ class FlowRunning:
             done, of_all = tasks_of(self.spark, work.group)
             tell(Progress(self.counting.rows, 0, tasks=done, of_tasks=of_all))
 
+    def _streams(self) -> Streams:
+        if self.job.graph.states:
+            raise InputError("the flow has states: run it with tamis.spark.states.StatefulRunning")
+        return self.job.streams(self.spark, self.counting)
+
     def _write_all(self) -> None:
-        self._write_streams(self.job.streams(self.spark, self.counting))
+        self._write_streams(self._streams())
 
     def _write_streams(self, streams: Streams) -> None:
         writes = self._writes(streams)
@@ -141,7 +146,7 @@ class FlowRunning:
     # --- streams ---------------------------------------------------------------
 
     def _started(self) -> StreamingQuery:
-        streams = self.job.streams(self.spark, self.counting)
+        streams = self._streams()
         return Apart(self.spark, lambda: self._start(streams)).result()
 
     def _start(self, streams: Streams) -> StreamingQuery:
