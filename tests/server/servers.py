@@ -39,8 +39,9 @@ def served(directory: Path, **more):
                 ready.set()
                 await ending.wait()
         except BaseException as error:
-            box["error"] = error
-            raise
+            box["error"] = error  # one of the start is raised below
+            if "found" in box:
+                raise
         finally:
             ready.set()
 

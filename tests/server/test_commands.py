@@ -167,7 +167,7 @@ def test_a_principal_with_rights_and_a_token(server, run, tmp_path, monkeypatch)
     assert len(registry.rights("boss")) == 2
     registry.close()
     code, _, err = run("principal", "boss", *where, "--right", "fly:*")
-    assert (code, "is no right" in err) == (2, True)
+    assert (code, "is not a right" in err) == (2, True)
 
 
 def test_without_the_extra_one_sentence_says_what_is_missing():

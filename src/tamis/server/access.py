@@ -128,11 +128,12 @@ class Door:
         return self._caller(principal, VERBS, seen, caller.proof)
 
     def principal(self, login: str) -> Caller | None:
-        """What a principal may do by itself; None: there is none."""
+        """What a principal may do by itself; None: there is none. Whoever came without saying who
+        they are may do nothing any more once there is a principal."""
         found = self._principal(login)
         if found is not None:
             return self._caller(found, VERBS, self.renewals)
-        return Caller(LOCAL, LOCAL_TENANT) if login == LOCAL else None
+        return Caller(LOCAL, LOCAL_TENANT) if login == LOCAL and self.open else None
 
     def by_token(self, secret: str) -> Caller:
         seen, token = self.renewals, self.registry.token(digest(secret))

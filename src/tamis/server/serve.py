@@ -79,6 +79,7 @@ class Settings:
     mail: MailServer | None = None
     sockets: SocketLimits = field(default_factory=SocketLimits)
     origins: tuple[str, ...] = ()  # whose pages may use the broker
+    without_principals: bool = False  # it may start beyond the loopback though none exists
 
     @property
     def local(self) -> bool:
@@ -155,11 +156,23 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             place = error.filename or settings.directory
             raise InputError(f"{place}: {error.strerror}") from None
         stack.push_async_callback(parts.hub.stop)
+        _check_principals(settings, parts)
         parts.start()
         server = await _start_web(stack, settings, parts, listening, origins)
         stomp = _start(stack, settings, StompServer(parts), settings.stomp)
         packets = _start(stack, settings, PacketsServer(parts), settings.packets)
         yield Running(parts, listening.getsockname()[1], stomp, packets, server)
+
+
+def _check_principals(settings: Settings, parts: Parts) -> None:
+    """Who opens a broker to other machines should have said who may use it."""
+    if settings.local or settings.without_principals or parts.hub.registry.principals():
+        return
+    raise InputError(
+        "this broker could be reached from other machines, and has no principal: make one with\n"
+        f"  tamis principal NAME --directory {settings.directory} --right 'manage:*' --token\n"
+        "or start with --without-principals: all is refused until there is one"
+    )
 
 
 async def _start_web(
@@ -244,7 +257,7 @@ async def serve(settings: Settings) -> None:
         if found.packets:
             LOG.info("packets on port %d", found.packets)
         if not settings.local and not found.parts.hub.registry.principals():
-            LOG.warning("nobody may do anything yet: make a principal with `tamis principal`")
+            LOG.warning("all is refused: make a principal with `tamis principal`")
         gc.freeze()  # what is here now stays: nobody need look through it, not even once
         gc.enable()
         announce(status)

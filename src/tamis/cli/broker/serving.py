@@ -35,6 +35,7 @@ def serve(
     connections_per_address: Annotated[
         int | None, Parameter(show_default=False, validator=Number(gte=1))
     ] = None,
+    without_principals: Annotated[bool, Parameter(negative="")] = False,
     quiet: Annotated[bool, Parameter(negative="")] = False,
     detach: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -65,6 +66,9 @@ def serve(
         How many connections may be open at a time, over all protocols.
     connections_per_address
         How many of them from one address, the loopback included; by default half of them.
+    without_principals
+        Start on an address that other machines reach though no principal exists: all is refused
+        until `tamis principal` makes one.
     quiet
         Log warnings and errors only.
     detach
@@ -93,6 +97,7 @@ def serve(
         None if smtp is None else _mail_server(smtp, mail_from),
         SocketLimits(connections, connections_per_address or 0),
         tuple(origin or ()),
+        without_principals,
     )
     run(found)
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tamis.errors import AccessError, RegistryError
-from tamis.language import parse
 from tamis.registry import VERBS, Principal, Right
-from tamis.registry.values import Verb
+from tamis.registry.values import Verb, login
+from tamis.server import accounts
 from tamis.server.access import Caller, new_token
+from tamis.server.accounts import LONGEST_TOKEN, MAX_RATE, MAX_SUBSCRIPTIONS
 from tamis.server.parts import Parts
 from tamis.server.web.answers import form, json, whole_number
 
-_CENTURY = 3_155_760_000  # seconds
 _TOKEN_ID = 16  # characters of a token's hash that name it
 
 
 class PrincipalForm(msgspec.Struct, forbid_unknown_fields=True):
-    password: str = ""
+    """What is left out stays as it is, or is empty in a new one; an empty text takes away."""
+
+    password: str | UnsetType = UNSET
     tenant: str = ""
-    selector: str = ""
-    rate: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
-    subscriptions: Annotated[int, msgspec.Meta(ge=0, le=1_000_000_000)] = 0
+    selector: str | UnsetType = UNSET
+    rate: Annotated[float, msgspec.Meta(ge=0, le=MAX_RATE)] | UnsetType = UNSET
+    subscriptions: Annotated[int, msgspec.Meta(ge=0, le=MAX_SUBSCRIPTIONS)] | UnsetType = UNSET
 
 
 class RightForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,7 +40,7 @@ class RightForm(msgspec.Struct, forbid_unknown_fields=True):
 class TokenForm(msgspec.Struct, forbid_unknown_fields=True):
     label: str = ""
     verbs: tuple[Verb, ...] = VERBS
-    seconds: Annotated[float, msgspec.Meta(ge=0, le=_CENTURY)] = 0  # 0: for ever
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_TOKEN)] = 0  # 0: for ever
 
 
 def _managed(parts: Parts, caller: Caller, name: str) -> Principal:
@@ -60,28 +63,33 @@ async def put_principal(parts: Parts, caller: Caller, request: Request) -> Respo
     tenant = told.tenant or caller.tenant
     if caller.rights is not None and tenant != caller.tenant:
         raise AccessError(f"{caller.name} has no right to another tenant")
+    fields = ("password", "selector", "rate", "subscriptions")
+    named = {key: value for key in fields if (value := getattr(told, key)) is not UNSET}
+    change = accounts.change(tenant, name, **named)
+    if named.get("password"):
+        password = await parts.recognition.hashed(named["password"], caller.name)
+        change = accounts.change(tenant, name, **{**named, "password": password})
     known = _known(parts, tenant, name)
-    if told.selector:
-        for dialect in ("tamis", "jms"):
-            parse(told.selector, dialect=dialect)
-    password = known.password if known else ""
-    if told.password:
-        password = await parts.recognition.hashed(told.password, caller.name)
-    made = Principal(name, tenant, password, told.selector, told.rate, told.subscriptions)
-    await parts.hub.in_registry(parts.hub.registry.put_principal, made)
+    made = await parts.hub.in_registry(
+        parts.hub.registry.change_principal, login(tenant, name), change
+    )
     await parts.visits.renew()
     await parts.audit(caller, "principal.put", made.login)
-    return json({"name": name, "tenant": tenant, "login": made.login}, 200 if known else 201)
+    return json(_shown(parts, made), 200 if known else 201)
+
+
+def _shown(parts: Parts, p: Principal) -> dict[str, Any]:
+    """Never the hash of the password, only whether there is one."""
+    return {"name": p.name, "tenant": p.tenant, "login": p.login, "selector": p.selector,
+            "rate": p.rate, "subscriptions": p.subscriptions, "password": bool(p.password),
+            "rights": parts.hub.registry.rights(p.login)}  # fmt: skip
 
 
 async def principals(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require("manage", "*")
     found = [p for p in parts.hub.registry.principals()
              if caller.rights is None or p.tenant == caller.tenant]  # fmt: skip
-    return json({"principals": [
-        {"name": p.name, "tenant": p.tenant, "login": p.login, "selector": p.selector,
-         "rate": p.rate, "rights": parts.hub.registry.rights(p.login)} for p in found
-    ]})  # fmt: skip
+    return json({"principals": [_shown(parts, p) for p in found]})
 
 
 async def end_principal(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -102,7 +110,10 @@ async def put_right(parts: Parts, caller: Caller, request: Request) -> Response:
     change = parts.hub.registry.put_right if request.method == "POST" else (
         parts.hub.registry.remove_right
     )  # fmt: skip
-    await parts.hub.in_registry(change, Right(name, told.verb, told.channel, told.subjects))
+    right = Right(name, told.verb, told.channel, told.subjects)
+    if request.method == "POST":  # a bad one of earlier times can be taken back
+        right = accounts.right(name, told.verb, told.channel, told.subjects)
+    await parts.hub.in_registry(change, right)
     await parts.visits.renew()
     verb = "right.give" if request.method == "POST" else "right.take"
     await parts.audit(caller, verb, f"{name} {told.verb} {told.channel} {told.subjects}")
