@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -47,8 +47,10 @@ def served(directory: Path, **more):
 
     thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
-    ready.wait(60)
+    ready.wait(120)  # kernels may have to be compiled first
     if "found" not in box:
+        with suppress(RuntimeError):  # it has ended
+            box["loop"].call_soon_threadsafe(ending.set)
         thread.join(5)
         raise box.get("error", RuntimeError("the server did not start"))
     try:
