@@ -103,19 +103,24 @@ class World:
         """Hand the actions of the broker to disk and network."""
         while actions := self.broker.actions():
             for action in actions:
-                match action:
-                    case act.Commit():
-                        self.commits.append(action)
-                    case act.Store():
-                        self.stores.append(action)
-                    case act.Read():
-                        self.reads.append(action)
-                    case act.Deliver() | act.Lost() | act.Taken():
-                        self.frames.append(action)
-                    case act.Acknowledged():
-                        self.acknowledged(action)
-                    case act.Applied() | act.Refused():
-                        self.answered(action.request)
+                self.hand_over(action)
+
+    def hand_over(self, action: act.Action) -> None:
+        match action:
+            case act.Commit():
+                self.commits.append(action)
+            case act.Store():
+                self.stores.append(action)
+            case act.Read():
+                self.reads.append(action)
+            case act.Deliver() | act.Lost() | act.Taken():
+                self.frames.append(action)
+            case act.Acknowledged():
+                self.acknowledged(action)
+            case act.Applied() | act.Refused():
+                self.answered(action.request)
+            case act.Fault():
+                raise action.error
 
     def acknowledged(self, action: act.Acknowledged) -> None:
         for publisher in self.publishers:
@@ -248,13 +253,16 @@ class World:
         if history and self.random.random() < 0.6:
             subjects, selector = history[-1][1]
         else:
-            subjects, selector, _ = self.random.choice(FILTERS)
+            subjects, selector = self.random.choice(self.filters())
         start = self.random.choice([None, 1, self.log.bounds(CHANNEL)[1] // 2 + 1])
         subscriber.request = self.next_request()
         self.broker.change(
             Put(subscriber.request, CHANNEL, subscriber.name, "somebody", subjects, selector,
                 start, subscriber.session, window=self.random.choice([0, 2]))
         )  # fmt: skip
+
+    def filters(self) -> list[tuple[str, str]]:
+        return [(subjects, selector) for subjects, selector, _ in FILTERS]
 
     def pause(self) -> None:
         subscriber = self.random.choice(self.subscribers)
@@ -376,6 +384,11 @@ class World:
             found = [s for s in subscriber.seen if s not in subscriber.lost]
             wanted = [s for s in expected if s not in subscriber.lost]
             assert found == wanted, (subscriber.name, found, wanted)
+            assert subscriber.lost <= self.gone(), "called lost, and still there"
+
+    def gone(self) -> set[int]:
+        """Sequences that cannot be read any more."""
+        return set(range(1, self.log.bounds(CHANNEL)[0]))
 
     def expected(self, subscriber: Subscriber) -> list[int]:
         """Record by record: which filter was in force, and does the record satisfy it?"""

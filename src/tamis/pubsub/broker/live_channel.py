@@ -168,8 +168,8 @@ class LiveChannel:
         held = [one for n in numbers if (one := self._by_number[n]) is not None]
         if not held or self._sound(held):
             return []
-        if len(held) == 1:
-            return [] if self._sound(held) else held  # once more: it may have been an accident
+        if len(held) == 1:  # twice more: it may have been an accident
+            return [] if self._sound(held) or self._sound(held) else held
         half = len(numbers) // 2
         return [*self._failing(numbers[:half]), *self._failing(numbers[half:])]
 
