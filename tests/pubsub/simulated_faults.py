@@ -2,10 +2,11 @@
 
     PYTHONPATH=src:tests python -m pubsub.simulated_faults 10000      # until 10,000 faults
 
-Exceptions are planted in the judge (once, or always for one selector), in the log as it is written
-and read (also after the commit, and as damaged blocks), in the registry, and in deliveries. What
-is around the broker does what `server/hub.py` does. All other promises hold as ever: nothing that
-was acknowledged is lost, whoever is not concerned goes on, and every fault is reported.
+Exceptions are planted in the judge (once, always for one selector, or for several subscriptions
+together), in the log as it is written and read (also after the commit, and as damaged blocks), in
+the registry, and in deliveries. What is around the broker does what `server/hub.py` does. All
+promises hold as ever: nothing that was acknowledged is lost, whoever is not concerned goes on, and
+faults are reported.
 """
 
 from __future__ import annotations
@@ -38,13 +39,16 @@ class FaultyWorld(World):
     """`planted` counts faults by place, `reported` what the broker said of them."""
 
     EVENTS = tuple(
-        (lambda self, name=event.__name__: getattr(self, name)(), weight)
-        for event, weight in World.EVENTS
-    ) + ((lambda self: self.poison(), 1), (lambda self: self.damage(), 0.3))  # fmt: skip
+        (lambda self, name=name: getattr(self, name)(), weight)
+        for name, weight in (
+            *((event.__name__, weight) for event, weight in World.EVENTS),
+            *(("poison", 1), ("crowd", 1), ("damage", 0.3)),
+        )
+    )
 
     def __init__(self, seed: int) -> None:
         self.planted, self.reported = Counter(), Counter()
-        self.healing = self.poisoned = False
+        self.healing = self.poisoned = self.crowded = False
         self.damaged: set[int] = set()  # first sequences of blocks
         super().__init__(seed)
 
@@ -69,10 +73,12 @@ class FaultyWorld(World):
 
     def failing(self, whole):
         def call(judge, *args):
-            if self.poisoned and whole.__name__ in ("judge", "hits"):
-                if any("poison" in text for _, text in judge.matcher.items()):
-                    self.planted["poison"] += 1
-                    raise PoisonError
+            if self.poisoned and whole.__name__ in ("judge", "hits") and is_poison(judge):
+                self.planted["poison"] += 1
+                raise PoisonError
+            if self.crowded and whole.__name__ == "judge" and len(judge.matcher) > 1:
+                self.planted["crowd"] += 1
+                raise PlantedError("several subscriptions")
             if self.fails(whole.__name__):
                 raise PlantedError(whole.__name__)
             return whole(judge, *args)
@@ -149,6 +155,10 @@ class FaultyWorld(World):
         """A selector turns bad, or good again."""
         self.poisoned = not self.poisoned
 
+    def crowd(self) -> None:
+        """No judge can judge several subscriptions at once, or they can again."""
+        self.crowded = not self.crowded
+
     def damage(self) -> None:
         blocks = self.log.blocks.get(CHANNEL, [])
         if blocks:
@@ -165,7 +175,7 @@ class FaultyWorld(World):
             super().run(steps)
 
     def heal(self) -> None:
-        self.healing, self.poisoned = True, False
+        self.healing, self.poisoned, self.crowded = True, False, False
         super().heal()
 
     def gone(self) -> set[int]:
@@ -180,7 +190,11 @@ class FaultyWorld(World):
             assert self.reported, "faults that nobody heard of"
 
 
-def simulate(seed: int, steps: int = 300) -> FaultyWorld:
+def is_poison(judge) -> bool:
+    return any("poison" in text for _, text in judge.matcher.items())
+
+
+def simulate(seed: int, steps: int = 400) -> FaultyWorld:
     world = FaultyWorld(seed)
     try:
         world.run(steps)
