@@ -101,6 +101,7 @@ class World:
 
     def drain(self) -> None:
         """Hand the actions of the broker to disk and network."""
+        self.broker.tidy((0, 1, None)[self.random.randrange(3)])
         while actions := self.broker.actions():
             for action in actions:
                 self.hand_over(action)
@@ -179,13 +180,17 @@ class World:
         if self.random.random() < 0.5:
             self.tick()  # the next commit starts before these are judged
         self.drain()
-        self.broker.match()
+        self.judge()
+
+    def judge(self) -> None:
+        """Some of what waits, or all."""
+        self.broker.match((1, 2, None)[self.random.randrange(3)])
 
     def store(self) -> None:
         if self.stores:
             self.persist(self.stores.pop())
             self.broker.stored()
-            self.broker.match()
+            self.judge()
 
     def persist(self, action: act.Store) -> None:
         since = self.broker.channels[CHANNEL].matched + 1
@@ -303,7 +308,7 @@ class World:
         self.start()
 
     EVENTS = (
-        (publish, 20), (tick, 12), (commit, 14), (store, 8), (read, 10), (arrive, 24),
+        (publish, 20), (tick, 12), (commit, 14), (judge, 6), (store, 8), (read, 10), (arrive, 24),
         (acknowledge, 8), (flush, 3), (subscribe, 6), (pause, 2), (disconnect, 2), (slow, 1),
         (fill, 0.5), (trim, 0.7), (resend, 1), (crash, 0.7),
     )  # fmt: skip
@@ -330,7 +335,8 @@ class World:
         for subscriber in self.subscribers:
             subscriber.slow = False
         for _ in range(400):
-            for event in (self.tick, self.commit, self.store, self.read, self.arrive, self.flush):
+            for event in (self.tick, self.commit, self.judge, self.store, self.read, self.arrive,
+                          self.flush):  # fmt: skip
                 event()
                 self.drain()
                 self.remember()

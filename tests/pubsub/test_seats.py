@@ -30,6 +30,7 @@ class World:
         self.broker.connect(session, None, self.prefix)
 
     def drain(self) -> None:
+        self.broker.tidy()
         while actions := self.broker.actions():
             for action in actions:
                 match action:

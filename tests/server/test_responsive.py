@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 
 import pytest
 import websockets.sync.client as ws
 
 from server.servers import QUOTES, served
+from tamis.client import Agent
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.subject import SubjectFilter
 from tamis.server import replays
@@ -93,3 +95,34 @@ def test_a_replay_over_very_many_subjects_reads_all(server, monkeypatch):
         assert [json.loads(line)["subject"] for line in few.splitlines()] == [
             f"c.n{i}" for i in range(40)
         ]
+
+
+def test_what_is_judged_in_slices_comes_whole_and_in_order(server):
+    server.parts.hub._pace = 7
+    rows = [{"attributes": {"volume": i}} for i in range(500)]
+    with Agent(server.url) as agent, server.http() as http:
+        before = agent.subscribe("quotes", "volume >= 0")
+        assert len(http.post(f"{PATH}/messages", json=rows).json()["sequences"]) == 500
+        after = agent.subscribe("quotes", "volume >= 0")
+        http.post(f"{PATH}/messages", json={"attributes": {"volume": 500}})
+        found = [before.get(20).attributes["volume"] for _ in range(501)]
+        assert found == list(range(501))
+        assert after.get(20).attributes["volume"] == 500  # the first that came after it
+
+
+def test_connections_with_many_subscriptions_leave_and_others_go_on(server):
+    with Agent(server.url) as agent, server.http() as http:
+        mine = agent.subscribe("quotes", "volume = 1")
+        leaving = [Agent(server.url) for _ in range(4)]
+        for one in leaving:
+            for n in range(30):
+                one.subscribe("quotes", f"volume > {n}")
+        for one in leaving:
+            one.close()
+        http.post(f"{PATH}/messages", json={"attributes": {"volume": 1}})
+        assert mine.get(20).attributes["volume"] == 1
+        channel = server.parts.hub.broker.channels[1]
+        deadline = time.monotonic() + 20
+        while len(channel.subscriptions) > 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(channel.subscriptions) == 2  # this one, and the durable one

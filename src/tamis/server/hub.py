@@ -11,6 +11,7 @@ import itertools
 import logging
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from tamis.log import SqliteLog
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change
 from tamis.pubsub.broker.intake import Draft
+from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.machine import Broker, BrokerLimits, failed
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
@@ -30,6 +32,7 @@ from tamis.registry import AuditEntry, SqliteRegistry
 from tamis.server import folder, frames
 from tamis.server.absences import Absences
 from tamis.server.clock import Clock
+from tamis.server.slices import SLICE
 from tamis.server.watching import Watch
 
 Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
@@ -39,6 +42,9 @@ T = TypeVar("T")
 LOG = logging.getLogger("tamis.server")
 _FLUSH = 0.2  # seconds between two writes of cursors and audits
 _PAUSES = (0.1, 0.5, 2.0)  # seconds before the log is read again that could not be read
+_PACE = 2_048  # messages that are judged at a time, at first
+_TIDIED = 16  # subscriptions that are let go at a time
+_SOON = 0.001  # seconds
 _AUDITS = 10_000  # of them that wait while the disk is full
 
 
@@ -66,7 +72,9 @@ class Hub:
         self.audits: list[AuditEntry] = []  # they wait to be written together
         self._flushing = asyncio.Lock()  # `stop` waits for it: what was taken is written by then
         self._written: list[tuple[int, int]] = []
-        self._afterwards: list[Callable[[], None]] = []
+        self._afterwards: deque[Callable[[], None]] = deque()
+        self._pace = _PACE  # messages that are judged at a time
+        self._matching = self._tidying = self._finishing = False  # slices of it are to come
         self._pumping = False
         self._sinks: dict[int, Sink] = {}
         self._writers: dict[int, Write] = {}
@@ -226,14 +234,33 @@ class Hub:
     def afterwards(self, work: Callable[[], None]) -> None:
         """Do it when the broker has said all that it has to say now."""
         self._afterwards.append(work)
-        if not self._pumping and len(self._afterwards) == 1:
+        if not self._pumping and not self._finishing and len(self._afterwards) == 1:
             self.loop.call_soon(self._finish)
 
     def _finish(self) -> None:
-        works, self._afterwards = self._afterwards, []
-        for work in works:
+        """A slice of it: there may be very many sessions."""
+        works, end = self._afterwards, time.monotonic() + SLICE
+        while works and time.monotonic() < end:
             with self._guarded("writing to a session"):
-                work()
+                works.popleft()()
+        self._finishing = bool(works)
+        if works:
+            self.loop.call_soon(self._finish)
+
+    def _tidy(self) -> None:
+        """A slice of it: let go of subscriptions whose session or channel is gone."""
+        end = time.monotonic() + SLICE
+        while self.broker.leaving and time.monotonic() < end:
+            with self._guarded("ending a subscription"):
+                self.broker.tidy(_TIDIED)
+        self._tidying = False
+        self.pump()
+
+    async def judged(self, live: LiveChannel) -> None:
+        """Wait until what is committed now was judged: who subscribes later does not get it."""
+        last = live.next - 1
+        while live.matched < last and live.number in self.broker.channels:
+            await asyncio.sleep(_SOON)
 
     # --- actions --------------------------------------------------------------------
 
@@ -251,6 +278,9 @@ class Hub:
         self.pump()
 
     def _close_group(self) -> None:
+        """The next commit. While messages wait to be judged, no more are added to them."""
+        if self._matching:
+            return
         try:
             self.broker.tick(self.clock.micros())
         except Exception as error:  # a group that cannot be closed would stay for ever
@@ -266,8 +296,11 @@ class Hub:
                 except Exception as error:
                     self.watch.fault(f"the action {type(action).__name__}", error)
         self._pumping = False
-        if self._afterwards:
+        if self._afterwards and not self._finishing:
             self._finish()
+        if self.broker.leaving and not self._tidying:
+            self._tidying = True
+            self.loop.call_soon(self._tidy)
 
     def _do(self, action: act.Action) -> None:
         match action:
@@ -350,8 +383,29 @@ class Hub:
         self.broker.committed()
         self._close_group()
         self.pump()
-        self.broker.match()
+        self._match()
+
+    def _match(self) -> None:
+        """Judge what waits, unless slices of that are to come already."""
+        if self._matching:
+            self.pump()
+        else:
+            self._match_slice()
+
+    def _match_slice(self) -> None:
+        begun, pace = time.monotonic(), self._pace
+        self._matching = self.broker.match(pace)
         self.pump()
+        took = time.monotonic() - begun
+        if took > 2 * SLICE:
+            self._pace = max(pace // 2, 1)
+        elif self._matching and took < SLICE:
+            self._pace = 2 * pace
+        if self._matching:
+            self.loop.call_soon(self._match_slice)
+        else:
+            self._close_group()
+            self.pump()
 
     async def _is_stored(self, action: act.Commit) -> bool:
         """Whether blocks are in the log though appending them failed: all are, or none is."""
@@ -381,8 +435,7 @@ class Hub:
             self.broker.not_stored(failed(error))
         else:
             self.broker.stored()
-        self.broker.match()
-        self.pump()
+        self._match()
 
     async def _read(self, action: act.Read) -> None:
         """What cannot be read is tried again; the subscription is set aside if that does not help.

@@ -128,6 +128,7 @@ class Subscribing:
         if wish.summary or wish.catch_up != "all":
             raise SubscriptionError("only a durable subscription has a summary and catches up")
         start = await self.start(channel, wish)
+        await self.hub.judged(channel.live)
         version = Version(1, wish.subjects, wish.selector)
         stored = Stored(channel.entry.number, f"~{session}~{name}", caller.name, (version,))
         found = self.hub.broker.subscribe(
@@ -159,6 +160,7 @@ class Subscribing:
         if short and not (wish.summary or (known is not None and known.summary)):
             raise SubscriptionError(f"{name} has no summary: declare one to catch up by it")
         start = await self.start(channel, wish)
+        await self.hub.judged(channel.live)
         found = await self.hub.change(
             lambda request: Put(
                 request, channel.entry.number, name, caller.name, wish.subjects, wish.selector,

@@ -115,11 +115,13 @@ class LiveChannel:
     def committed(self, records: Iterable[Record]) -> None:
         self.waiting += records
 
-    def judged(self) -> Judged:
-        """Who wants which of the messages that wait. If the judge fails, nothing has changed."""
+    def judged(self, most: int | None = None) -> Judged:
+        """Who wants which of the first `most` messages that wait (None: of all). If the judge
+        fails, nothing has changed."""
+        records = self.waiting[:most]
         if not self.subscriptions:
-            return np.zeros(len(self.waiting) + 1, np.int64), np.zeros(0, np.int64)
-        return self.judge.judge(self.waiting)
+            return np.zeros(len(records) + 1, np.int64), np.zeros(0, np.int64)
+        return self.judge.judge(records)
 
     def hand_out(self, judged: Judged, touched: dict[int, Session]) -> act.Gathered | None:
         """Put each match into the outbox of its session, or into an array.
@@ -128,14 +130,15 @@ class LiveChannel:
         path here: they will read from the log.
         """
         offsets, numbers = judged
-        records, shares = self.waiting, list[Share]()
+        count = len(offsets) - 1
+        records, shares = self.waiting[:count], list[Share]()
         rest = np.arange(len(numbers))
         self.matches += len(numbers)
         if self.seats.taken:
             shares, rest = self.seats.share(offsets, numbers, _sizes(records))
             self.deliveries += len(numbers) - len(rest)
         self._deliver(records, offsets, numbers, rest, touched)
-        self.matched, self.waiting = records[-1].sequence, []
+        self.matched, self.waiting = records[-1].sequence, self.waiting[count:]
         return act.Gathered(records, self.seats.prefixes, shares) if shares else None
 
     def _deliver(

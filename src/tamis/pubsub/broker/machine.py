@@ -8,6 +8,7 @@ stored before any message is judged by it.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -52,6 +53,7 @@ class Broker:
         self._changes: list[Change] = []
         self._storing: list[Change] = []
         self._scratch: Scratch = {}
+        self._leaving: deque[Session | LiveChannel] = deque()  # gone, with subscriptions left
         self.busy = self.published = self.delivered = 0
 
     def actions(self) -> list[act.Action]:
@@ -78,7 +80,7 @@ class Broker:
         return channel
 
     def close(self, number: int) -> None:
-        """No more messages; sessions keep what they were sent."""
+        """No more messages; sessions keep what they were sent. `tidy` ends its subscriptions."""
         channel = self.channels.pop(number)
         self._group.batches.pop(number, None)
         gone = SubscriptionError("the channel is gone")
@@ -86,8 +88,7 @@ class Broker:
             if channel_number == number:
                 del self._group.requests[request]
                 self._actions.append(act.Refused(request, gone))
-        for subscription in channel.subscriptions.values():
-            self._end(subscription, gone)
+        self._leaving.append(channel)
 
     # --- publishing ----------------------------------------------------------------
 
@@ -95,7 +96,7 @@ class Broker:
         """Admit checked messages; `Acknowledged` or `Refused` will answer the request."""
         group, limits, channel = self._group, self.limits, self.channels[number]
         size = sum([len(draft.body) for draft in drafts])
-        count = group.count + self._committing.count + len(drafts)
+        count = group.count + self._committing.count + len(drafts) + len(channel.waiting)
         size += group.size + self._committing.size
         if count > limits.pending or size > limits.pending_bytes:
             self.busy += len(drafts)
@@ -145,24 +146,28 @@ class Broker:
                 self._actions.append(act.Refused(request, error))
         return sum(group.count for group in groups)
 
-    def match(self) -> None:
-        """Judge what was committed, unless filters are just being stored."""
+    def match(self, most: int | None = None) -> bool:
+        """Judge what was committed, up to `most` messages of each channel, unless filters are just
+        being stored. Whether more can be judged now."""
         if self._storing:
-            return
+            return False
         touched: dict[int, Session] = {}
+        more = False
         for channel in self.channels.values():
             if channel.waiting:
                 before = channel.deliveries
-                self._match(channel, touched)
+                self._match(channel, touched, most)
                 self.delivered += channel.deliveries - before
+                more = more or bool(channel.waiting)
         self._flush(touched)
         self._store()
+        return more and not self._storing
 
-    def _match(self, channel: LiveChannel, touched: dict[int, Session]) -> None:
+    def _match(self, channel: LiveChannel, touched: dict[int, Session], most: int | None) -> None:
         """If the judge fails, everybody reads from the log: nothing that was committed is passed
         over."""
         try:
-            gathered = channel.hand_out(self._judged(channel), touched)
+            gathered = channel.hand_out(self._judged(channel, most), touched)
         except Exception as error:
             self._report(f"judging channel {channel.number}", error)
             channel.fall_behind()
@@ -172,12 +177,12 @@ class Broker:
             if gathered is not None:
                 self._actions.append(gathered)
 
-    def _judged(self, channel: LiveChannel) -> Judged:
+    def _judged(self, channel: LiveChannel, most: int | None) -> Judged:
         """A judge that fails tries once more, and then without those on which it fails."""
         tries = 0
         while True:
             try:
-                return channel.judged()
+                return channel.judged(most)
             except Exception as error:
                 self._report(f"judging channel {channel.number}", error)
                 tries += 1
@@ -220,12 +225,36 @@ class Broker:
         self.sessions[session] = Session(session, found, self.limits.room_bytes, prefix)
 
     def disconnect(self, session: int) -> None:
-        """Its durable subscriptions stay, the others end."""
+        """Nothing more is sent to it. Its durable subscriptions stay, the others end: by `tidy`."""
         gone = self.sessions.pop(session, None)
-        for subscription in list(gone.subscriptions.values()) if gone else ():
-            self._detach(subscription)
-            if not subscription.durable and subscription.channel in self.channels:
-                self.channels[subscription.channel].remove(subscription)
+        if gone is not None:
+            gone.room = 0
+            self._leaving.append(gone)
+
+    @property
+    def leaving(self) -> bool:
+        """Whether sessions or channels that are gone still have subscriptions."""
+        return bool(self._leaving)
+
+    def tidy(self, most: int | None = None) -> None:
+        """Let go of the subscriptions of sessions and channels that are gone, of up to `most`."""
+        while self._leaving and (most is None or most > 0):
+            gone = self._leaving[0]
+            if not gone.subscriptions:
+                self._leaving.popleft()
+                continue
+            _, subscription = gone.subscriptions.popitem()
+            if isinstance(gone, LiveChannel):
+                self._end(subscription, SubscriptionError("the channel is gone"))
+            elif subscription.session is gone:
+                self._leave(subscription)
+            most = None if most is None else most - 1
+
+    def _leave(self, subscription: Subscription) -> None:
+        self._detach(subscription)
+        channel = self.channels.get(subscription.channel)
+        if not subscription.durable and channel is not None:
+            channel.remove(subscription)
 
     def _detach(self, subscription: Subscription) -> None:
         if subscription.session is not None:
@@ -268,8 +297,8 @@ class Broker:
 
     def _resume(self, subscription: Subscription) -> None:
         """Onto the live path if nothing is missing, else to the log."""
-        channel = self.channels[subscription.channel]
-        if subscription.session is None or subscription.paused:
+        channel = self.channels.get(subscription.channel)
+        if channel is None or subscription.session is None or subscription.paused:
             return
         if subscription.position > channel.matched:
             subscription.live, subscription.judged, subscription.short = True, None, False
@@ -293,9 +322,10 @@ class Broker:
         self._feed_all(found)
 
     def _acknowledge(self, subscription: Subscription, upto: int) -> None:
-        if subscription.catching:
+        channel = self.channels.get(subscription.channel)
+        if channel is None or subscription.catching:
             return  # the recap that is being made begins at the cursor
-        upto = min(upto, self.channels[subscription.channel].matched)
+        upto = min(upto, channel.matched)
         if subscription.acknowledge(upto) and subscription.durable:
             self.cursors[subscription.key] = subscription.cursor
 
@@ -324,6 +354,8 @@ class Broker:
 
     def _feed(self, subscription: Subscription) -> None:
         if subscription.reading or subscription.live or not subscription.ready:
+            return
+        if subscription.channel not in self.channels:
             return
         if subscription.position <= subscription.recap.sequence:
             self._feed_recap(subscription)
@@ -466,8 +498,7 @@ class Broker:
         subscription = self.sessions[session].subscriptions.get(key)
         if subscription is None or subscription.durable:
             raise SubscriptionError(f"this session has no subscription {key[1]!r} to end")
-        self._detach(subscription)
-        self.channels[key[0]].remove(subscription)
+        self._leave(subscription)
 
     def leave(self, session: int, key: Key) -> None:
         """The session leaves a durable subscription, which stays."""
