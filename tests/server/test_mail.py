@@ -77,6 +77,20 @@ def test_a_digest_in_one_mail_tried_again(tmp_path, post, monkeypatch):
         assert http.get(f"{ONE}/dead").json()["failures"] == 1
 
 
+def test_a_mail_says_what_is_lost(tmp_path, post):
+    server = MailServer("127.0.0.1", post.port, "broker@tamis.example")
+    with served(tmp_path, mail=server) as found, found.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        for _ in range(3):
+            http.post(MESSAGES, json={"attributes": {"price": 1.0}})
+        found.parts.hub.log._writer.execute("UPDATE block SET crc = crc + 1 WHERE first = 2")
+        http.put(ONE, json={"email": "alice@example.com", "digest": 1, "start": "all"})
+        until(lambda: http.get(ONE).json()["cursor"] == 3)
+        texts = "".join(mail.get_content() for _, mail in post.mails)
+        assert "2 to 2 are lost: the block is damaged" in texts
+        assert [n for _, mail in post.mails for n in sequences(mail)] == [1, 3]
+
+
 FLOW = """
 space T(symbol: string, price: double)
 T -> Dear : [symbol, price] => [symbol, twice := price * 2.0]; select twice > 10

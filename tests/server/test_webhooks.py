@@ -398,3 +398,21 @@ def test_certificates_are_verified(tmp_path, monkeypatch):
         posting._context.cache_clear()
     assert found == [ssl.SSLCertVerificationError, 200]
     assert answers[0].startswith(b"POST /x HTTP/1.1\r\n")
+
+
+def test_a_webhook_hears_what_is_lost(tmp_path, receiver):
+    """Also if nothing comes after it."""
+    address, got, _ = receiver
+    one, path = "/api/channels/quotes/subscriptions/hook", "/api/channels/quotes/messages"
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        for _ in range(3):
+            http.post(path, json=[{"attributes": {"price": 1.0}}] * 2)
+        damage = "UPDATE block SET crc = crc + 1 WHERE first IN (3, 5)"
+        server.parts.hub.log._writer.execute(damage)
+        http.put(one, json={"webhook": address, "start": "all"})
+        until(lambda: http.get(one).json()["cursor"] == 6)
+    lost = [hole for _, body in got for hole in json.loads(body).get("lost", [])]
+    assert [(hole["first"], hole["last"]) for hole in lost] == [(3, 4), (5, 6)]
+    assert all("checksum is wrong" in hole["reason"] for hole in lost)
+    assert sequences(got) == [1, 2]

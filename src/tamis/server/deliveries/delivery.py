@@ -66,13 +66,13 @@ class Delivery:
         self.problem = ""  # why the last attempt failed, or why it rests; empty: all is well
         self.ends = 0  # how often the broker ended it since something was taken
         self._tally = tally
-        self._waiting: deque[Record] = deque()
+        self._waiting: deque[Record | act.Lost] = deque()  # in order
         self._more = asyncio.Event()
         self._session = 0
         self._task: asyncio.Future[None] | None = None
 
-    async def send(self, made: list[Arrived]) -> Problem | None:
-        """Bring them there; None: they were taken."""
+    async def send(self, made: list[Arrived], lost: list[act.Lost]) -> Problem | None:
+        """Bring them there, and what is lost around them; None: they were taken."""
         raise NotImplementedError
 
     def check(self) -> None:
@@ -107,7 +107,10 @@ class Delivery:
             self._waiting.extend(record for _, record in action.messages)
             self._more.set()
         elif isinstance(action, act.Lost):
-            LOG.warning("%s lost %d to %d", self.subscription.name, action.first, action.last)
+            LOG.warning("%s lost %d to %d: %s", self.subscription.name, action.first, action.last,
+                        action.reason)  # fmt: skip
+            self._waiting.append(action)
+            self._more.set()
         elif isinstance(action, act.Ended):
             LOG.warning("%s rests: %s", self.subscription.name, action.error)
             self.ends += 1
@@ -122,12 +125,15 @@ class Delivery:
     async def _run(self, session: int) -> None:
         while True:
             await self._gather()
-            records = [self._waiting.popleft() for _ in range(min(len(self._waiting), GATHERED))]
-            await self._deliver(records)
+            items = [self._waiting.popleft() for _ in range(min(len(self._waiting), GATHERED))]
+            records = [one for one in items if isinstance(one, Record)]
+            await self._deliver(records, [one for one in items if isinstance(one, act.Lost)])
             found = self.hub.broker.sessions.get(session)
             if found is None or self.subscription.key not in found.subscriptions:
                 return  # it was taken away, and is told of it in this turn
-            self.hub.acknowledge(session, self.subscription.key, records[-1].sequence)
+            last = items[-1]
+            upto = last.sequence if isinstance(last, Record) else last.last
+            self.hub.acknowledge(session, self.subscription.key, upto)
             self.hub.written(session, len(records))
 
     async def _gather(self) -> None:
@@ -143,11 +149,11 @@ class Delivery:
             except TimeoutError:
                 return
 
-    async def _deliver(self, records: list[Record]) -> None:
+    async def _deliver(self, records: list[Record], lost: list[act.Lost]) -> None:
         """Until it is taken, or has failed too often."""
         pause, problem = self.first_pause, Problem("")
         for _ in range(self.attempts):
-            refusal = await self._attempt(records)
+            refusal = await self._attempt(records, lost)
             self.problem = refusal.text if refusal is not None else ""
             if refusal is None:
                 self.ends = 0
@@ -164,10 +170,10 @@ class Delivery:
         self.dead.extend((record, problem.text) for record in records)
         self._tally.dead += len(records)
 
-    async def _attempt(self, records: list[Record]) -> Problem | None:
+    async def _attempt(self, records: list[Record], lost: list[act.Lost]) -> Problem | None:
         try:
             made = self._made(records)
-            return await self.send(made) if made else None
+            return await self.send(made, lost) if made or lost else None
         except TamisError as error:
             return Problem(str(error), final=True)
         except Exception as error:  # a bug: the delivery goes on all the same

@@ -7,12 +7,14 @@ import ipaddress
 import re
 import smtplib
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 
 from tamis.errors import InputError
+from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.deliveries.delivery import Arrived, Delivery, Problem, Tally
@@ -95,16 +97,18 @@ class Mail(Delivery):
         if self._server is None:
             raise InputError("this broker was started without --smtp")
 
-    async def send(self, made: list[Arrived]) -> Problem | None:
+    async def send(self, made: list[Arrived], lost: list[act.Lost]) -> Problem | None:
         assert self._server is not None
         principal = self.subscription.principal
-        return await self._pool.run(principal, self._hand_over, self._server, made)
+        return await self._pool.run(principal, self._hand_over, self._server, made, lost)
 
-    def _hand_over(self, server: MailServer, made: list[Arrived]) -> Problem | None:
+    def _hand_over(
+        self, server: MailServer, made: list[Arrived], lost: list[act.Lost]
+    ) -> Problem | None:
         to, records = str(self.target["email"]), [one.record for one in made]
         try:
             mail = written(server.sender, to, self.channel, self.subscription.name, records,
-                           str(self.target.get("space", "")))  # fmt: skip
+                           str(self.target.get("space", "")), lost)  # fmt: skip
             server.hand_over(mail)
         except smtplib.SMTPDataError as error:
             return _refused(error.smtp_code, error.smtp_error)
@@ -122,20 +126,29 @@ def _refused(code: int, told: bytes | str) -> Problem:
 
 
 def written(
-    sender: str, to: str, channel: str, subscription: str, records: list[Record], space: str = ""
+    sender: str,
+    to: str,
+    channel: str,
+    subscription: str,
+    records: list[Record],
+    space: str = "",
+    lost: Sequence[act.Lost] = (),
 ) -> EmailMessage:
-    """The mail of some messages of a channel, or of a space that is derived from it. The same
-    messages have the same Message-ID: mail that was sent once more after a crash can be told."""
-    first, last = records[0].sequence, records[-1].sequence
+    """The mail of some messages of a channel, or of a space that is derived from it, and of what is
+    lost around them. The same messages have the same Message-ID: mail that was sent once more after
+    a crash can be told."""
+    sequences = [r.sequence for r in records] + [s for one in lost for s in (one.first, one.last)]
+    first, last = min(sequences), max(sequences)
     mail = EmailMessage(policy=SMTP)
     mail["From"], mail["To"] = sender, to
-    count = f"{len(records)} messages" if len(records) > 1 else "a message"
+    count = "a message" if len(records) == 1 else f"{len(records)} messages"
     mail["Subject"] = f"{space or channel}: {count} for {subscription}"
     mail["Date"] = format_datetime(datetime.datetime.now(datetime.UTC))
     host = sender.rpartition("@")[2]
     mail["Message-ID"] = f"<{channel}.{subscription}.{first}-{last}@{host}>"
     mail["Auto-Submitted"] = "auto-generated"
-    mail.set_content("\n".join(map(_shown, records)))
+    holes = [f"{one.first} to {one.last} are lost: {one.reason}\n" for one in lost]
+    mail.set_content("\n".join([*holes, *map(_shown, records)]))
     return mail
 
 

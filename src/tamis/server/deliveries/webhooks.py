@@ -6,10 +6,11 @@ import hashlib
 import hmac
 import time
 
+from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.deliveries.delivery import Arrived, Delivery, Problem, Tally
 from tamis.server.deliveries.posting import Address, Poster
-from tamis.server.frames import arrived, piece
+from tamis.server.frames import arrived, encode, piece
 from tamis.server.hub import Hub
 
 
@@ -21,24 +22,26 @@ class Webhook(Delivery):
     def check(self) -> None:
         Address.parse(str(self.target["webhook"]))
 
-    async def send(self, made: list[Arrived]) -> Problem | None:
+    async def send(self, made: list[Arrived], lost: list[act.Lost]) -> Problem | None:
         """An answer of 2xx takes them."""
         address, principal = Address.parse(str(self.target["webhook"])), self.subscription.principal
         async with self._poster.turns.turn(principal, address.host):
-            body = self._body(made)
+            body = self._body(made, lost)
             try:
                 status = await self._poster.post(principal, address, self._headers(body), body)
             except OSError as error:
                 return Problem(str(error) or type(error).__name__)
         return None if 200 <= status < 300 else Problem(f"answered {status}")
 
-    def _body(self, made: list[Arrived]) -> bytes:
-        return b'{"subscription":"%b","messages":[%b]}' % (
+    def _body(self, made: list[Arrived], lost: list[act.Lost]) -> bytes:
+        holes = [{"first": one.first, "last": one.last, "reason": one.reason} for one in lost]
+        return b'{"subscription":"%b","messages":[%b]%b}' % (
             self.subscription.name.encode(),
             b",".join(
                 b"{" + (arrived(source, path, record) if source else piece(record))
                 for record, source, path in made
             ),
+            b',"lost":%b' % encode(holes) if holes else b"",
         )
 
     def _headers(self, body: bytes) -> dict[str, str]:
