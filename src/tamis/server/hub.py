@@ -394,7 +394,9 @@ class Hub:
 
     def _match_slice(self) -> None:
         begun, pace = time.monotonic(), self._pace
-        self._matching = self.broker.match(pace)
+        self._matching = False  # a fault must not keep the next commit from coming
+        with self._guarded("judging"):
+            self._matching = self.broker.match(pace)
         self.pump()
         took = time.monotonic() - begun
         if took > 2 * SLICE:

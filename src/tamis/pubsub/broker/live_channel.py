@@ -96,12 +96,12 @@ class LiveChannel:
             self.owned.add(one)
 
     def remove(self, subscription: Subscription) -> None:
-        self.judge.remove(subscription.number)
-        self._by_number[subscription.number] = None
-        self._free.append(subscription.number)
         del self.subscriptions[subscription.name]
         self.aside.discard(subscription.name)
         self.owned.remove(subscription)
+        self._by_number[subscription.number] = None
+        self._unjudge(subscription.number)
+        self._free.append(subscription.number)
 
     def held(self, numbers: Iterable[Id]) -> list[Subscription]:
         """Those with these numbers that are still here: other threads may have matched them."""
@@ -189,8 +189,12 @@ class LiveChannel:
         """It stays, and nothing is judged by it until somebody puts it again."""
         subscription.problem = problem
         self.aside.add(subscription.name)
+        self._unjudge(subscription.number)
+
+    def _unjudge(self, number: int) -> None:
+        """A judge that does not let go of it is replaced."""
         try:
-            self.judge.remove(subscription.number)
+            self.judge.remove(number)
         except Exception:
             self.renew()
 
