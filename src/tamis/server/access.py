@@ -16,6 +16,7 @@ from tamis.registry import VERBS, Principal, Registry, Right, Token
 from tamis.registry.values import MAIN, Verb
 
 LOCAL, LOCAL_TENANT = "local", MAIN
+_EVERYTHING = SubjectFilter.parse(">")
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,27 @@ class Caller:
         if not self.may(verb, channel, subjects):
             on = f" on {subjects}" if subjects is not None else ""
             raise AccessError(f"{self.name} has no right to {verb}{on} in {channel}")
+
+    def filters(self, verb: Verb, channel: str) -> tuple[str, ...]:
+        """The subjects on which it has the right, as subject filters."""
+        if verb not in self.verbs or self.rights is None:
+            return (">",) if verb in self.verbs else ()
+        return tuple(right.subjects for right in self.rights
+                     if right.verb == verb and right.channel in ("*", channel))  # fmt: skip
+
+    def reads_all(self, channel: str) -> bool:
+        """Whether every message of the channel may be read: on all subjects, without a mandatory
+        selector."""
+        return not self.selector and self.may("subscribe", channel, _EVERYTHING)
+
+    def sees_figures(self, channel: str) -> bool:
+        """Whether it may know how much passes through the channel, and who subscribes."""
+        return self.may("manage", channel) or self.reads_all(channel)
+
+    def require_subscriptions(self, channel: str) -> None:
+        """Who subscribes has subscriptions of its own; who manages the channel sees all."""
+        if not self.may("manage", channel):
+            self.require("subscribe", channel)
 
     def require_any(self, verb: Verb | None = None) -> None:
         """Whoever has no right at all learns nothing, not even that there is nothing to see."""

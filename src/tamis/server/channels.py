@@ -18,7 +18,7 @@ from tamis.pubsub.broker.records import Record
 from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
 from tamis.pubsub.channel_files import read_channels, write_toml
 from tamis.pubsub.typecodes import FORMS, named
-from tamis.registry import ChannelEntry
+from tamis.registry import VERBS, ChannelEntry
 from tamis.server.access import Caller
 from tamis.server.hub import Hub, uncut
 from tamis.server.snapshots import Snapshots
@@ -288,21 +288,42 @@ def _properties(form: ChannelForm) -> Properties:
     return Properties(True, form.retention)
 
 
-def shown(found: Open) -> dict[str, Any]:
-    """A channel as JSON tells it."""
-    channel, live = found.channel, found.live
+def seen_form(caller: Caller, found: Open) -> Channel:
+    """The channel with those of its subjects on which the caller has a right."""
+    channel, name = found.channel, found.entry.name
+    verbs = [verb for verb in VERBS if caller.may(verb, name)]
+    subjects = tuple(s for s in channel.subjects if any(caller.may(v, name, s) for v in verbs))
+    if len(subjects) == len(channel.subjects):
+        return channel
+    fields = {field for subject in subjects for field in subject.fields}
+    numbers = {field: number for field, number in channel.numbers.items() if field in fields}
+    return replace(channel, subjects=subjects, numbers=numbers)
+
+
+def seen_subscriptions(caller: Caller, found: Open) -> int:
+    """How many subscriptions of the channel the caller sees."""
+    live = found.live
+    if caller.may("manage", found.entry.name):
+        return len(live.subscriptions)
+    return live.owned.counts.get(caller.name, 0)
+
+
+def shown(caller: Caller, found: Open) -> dict[str, Any]:
+    """A channel as JSON tells it to the caller. What passes through it is a figure for those who
+    may read all of it, or manage it."""
+    channel, live, figures = found.channel, found.live, caller.sees_figures(found.entry.name)
     return {
         "name": found.entry.name,
         "version": found.entry.version,
         "sentence": found.entry.sentence,
         "attributes": {a.name: FORMS[a.type].toml for a in channel.attributes},
-        "subjects": [str(subject) for subject in channel.subjects],
+        "subjects": [str(subject) for subject in seen_form(caller, found).subjects],
         "semantics": found.entry.semantics,
         "dialect": found.entry.dialect,
         "retention": channel.properties.retention,
         "retention_bytes": found.entry.retention_bytes,
         "next": live.next,
-        "subscriptions": len(live.subscriptions),
-        "published": live.published,
-        "deliveries": live.deliveries,
+        "subscriptions": seen_subscriptions(caller, found),
+        "published": live.published if figures else None,
+        "deliveries": live.deliveries if figures else None,
     }

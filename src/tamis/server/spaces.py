@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tamis.errors import AccessError, InputError, RegistryError, SubscriptionError
+from tamis.errors import InputError, RegistryError, SubscriptionError
 from tamis.pubsub.broker.shapes import Question, Shape, questions
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import FlowEntry
@@ -63,13 +63,12 @@ class Spaces:
     # --- flows ----------------------------------------------------------------------
 
     def get(self, caller: Caller, name: str) -> OpenFlow:
-        """A flow of the caller's tenant; of another's it looks as if there were none."""
+        """A flow of the caller's tenant on a channel that it sees; any other looks as if there were
+        none."""
         caller.require_any()
         found = self._flows.get((caller.tenant, name))
-        if found is None:
+        if found is None or not self._sees(caller, found):
             raise RegistryError(f"there is no flow {name}")
-        if not self._sees(caller, found):
-            raise AccessError(f"{caller.name} has no right to a channel of {name}")
         return found
 
     def visible(self, caller: Caller) -> list[OpenFlow]:
@@ -84,6 +83,8 @@ class Spaces:
         """Make it or change it; who manages all its channels may, of an older flow, too."""
         known = self._flows.get((caller.tenant, name))
         if known is not None:
+            if not self._sees(caller, known):
+                raise RegistryError(f"there is a flow {name} already: choose another name")
             self._require_manage(caller, known)
         entry = FlowEntry(caller.tenant, name, form.text, form.channels, form.lookups)
         flow = opened(entry)
@@ -135,10 +136,14 @@ class Spaces:
         channels = [self.channels.get(caller, flow.channel(q.source))
                     for q in questions(flow.graph, space, "")
                     if q.source in flow.sources]  # fmt: skip
-        found = [(c, c.live.subscriptions[name]) for c in channels if name in c.live.subscriptions]
+        found = [(c, one) for c in channels
+                 if (one := c.live.subscriptions.get(name)) is not None
+                 and self.subscribing.shows(caller, c, one)]  # fmt: skip
         if not found:
+            for channel in channels:
+                caller.require_subscriptions(channel.entry.name)
             raise SubscriptionError(f"there is no subscription {name}")
-        return [(c, self.subscribing.find(caller, c, one.name)) for c, one in found]
+        return found
 
     async def subscribe(
         self, caller: Caller, place: str, session: int, name: str, wish: Wish,

@@ -19,7 +19,6 @@ from tamis.language.tree import attributes
 from tamis.language.types import nearest
 from tamis.log.protocol import Log
 from tamis.pubsub.broker.columns import FIELD
-from tamis.pubsub.subject import SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Hub
@@ -27,7 +26,6 @@ from tamis.server.hub import Hub
 RECENT = 2_000  # messages that are looked at
 MAX_NAMES = 10_000  # that are remembered of a channel; with more, nothing is called a mistake
 _DEPTH = 8  # of nested messages whose names are remembered
-_EVERYTHING = SubjectFilter.parse(">")
 
 
 @dataclass
@@ -68,7 +66,7 @@ class Spelling:
         if not names:
             return []
         # What others publish must not show: who reads only a part is not told of its names.
-        seen = await self.look(channel) if _reads_all(caller, channel) else Seen()
+        seen = await self.look(channel) if caller.reads_all(channel.entry.name) else Seen()
         known = [*channel.live.language.schema, *seen.names]
         notes = []
         for name in names:
@@ -151,10 +149,6 @@ def _names(channel: Open, selector: str) -> tuple[str, ...]:
 def _declared(channel: Open, name: str) -> bool:
     schema = channel.live.language.schema
     return name in schema or name.partition(".")[0] in schema
-
-
-def _reads_all(caller: Caller, channel: Open) -> bool:
-    return not caller.selector and caller.may("subscribe", channel.entry.name, _EVERYTHING)
 
 
 def _read(log: Log, channel: int, first: int, seen: Seen) -> None:

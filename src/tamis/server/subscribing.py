@@ -22,7 +22,7 @@ from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Hub
 from tamis.server.numbers import Whole
-from tamis.server.visits import Visits
+from tamis.server.visits import Visits, permitted
 
 _HIDDEN = {"secret", "flow"}
 MAX_LABEL = 200  # characters of the name of a subscription, which is sent with every message
@@ -154,6 +154,7 @@ class Subscribing:
         known = channel.live.subscriptions.get(name)
         if known is not None:
             self.owned(caller, known)
+            self._check_unread(caller, channel, known)
         elif caller.subscriptions and self._count(caller) >= caller.subscriptions:
             raise BusyError(f"{caller.name} may have {caller.subscriptions} subscriptions")
         short = wish.catch_up == "shortest"
@@ -172,19 +173,26 @@ class Subscribing:
         self.visits.settle(caller, found)
         return found
 
+    def _check_unread(self, caller: Caller, channel: Open, known: Subscription) -> None:
+        """What is unread is judged by the filter of its time, for which rights may have gone."""
+        if known.cursor < channel.live.matched and not permitted(caller, channel, known):
+            raise AccessError(
+                f"{caller.name} has no right any more to all that {known.name} has not got yet: "
+                "drop that (POST .../drop), or end it and subscribe again"
+            )
+
     def _count(self, caller: Caller) -> int:
         channels = self.hub.broker.channels.values()
         return sum(channel.owned.counts.get(caller.name, 0) for channel in channels)
 
     def find(self, caller: Caller, channel: Open, name: str) -> Subscription:
-        """One's own; who manages the channel finds those of others, too."""
-        known, place = channel.live.subscriptions.get(name), channel.entry.name
-        mine = known is None and (caller.may("subscribe", place) or caller.may("manage", place))
+        """One's own; who manages the channel finds those of others, too. For anybody else they
+        look as if there were none."""
+        known = channel.live.subscriptions.get(name)
         if known is not None and self.shows(caller, channel, known):
             return known
-        if mine:
-            raise SubscriptionError(f"there is no subscription {name}")
-        raise AccessError(f"{caller.name} has no right to subscription {name} of {place}")
+        caller.require_subscriptions(channel.entry.name)
+        raise SubscriptionError(f"there is no subscription {name}")
 
     def shows(self, caller: Caller, channel: Open, subscription: Subscription) -> bool:
         """Whether the caller may see it: one's own, and for those who manage the channel all."""
@@ -197,7 +205,9 @@ class Subscribing:
     def owned(self, caller: Caller, subscription: Subscription) -> None:
         """Only one's own subscriptions are changed and taken up."""
         if subscription.principal != caller.name and caller.rights is not None:
-            raise AccessError(f"subscription {subscription.name} is somebody else's")
+            raise SubscriptionError(
+                f"the name {subscription.name} is taken already: choose another one"
+            )
 
     async def pause(self, caller: Caller, channel: Open, name: str, paused: bool) -> None:
         known = self.find(caller, channel, name)

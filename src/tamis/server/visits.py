@@ -190,8 +190,10 @@ class Visits:
 
 
 def permitted(caller: Caller, channel: Open, one: Subscription) -> bool:
-    """Whether the caller may have what the subscription asks for."""
-    filter = SubjectFilter.parse(one.filter.subjects)
-    return caller.tenant == channel.entry.tenant and caller.may(
-        "subscribe", channel.entry.name, filter
+    """Whether the caller may have what the subscription asks for, and asked for before of messages
+    that it has not got yet."""
+    since = one.at(one.cursor + 1).since
+    filters = {v.subjects for v in one.versions if v.since >= since}
+    return caller.tenant == channel.entry.tenant and all(
+        caller.may("subscribe", channel.entry.name, SubjectFilter.parse(f)) for f in filters
     )

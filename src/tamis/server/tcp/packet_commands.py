@@ -9,7 +9,7 @@ from tamis.errors import MessageError
 from tamis.pubsub.channel_files import write_toml
 from tamis.pubsub.typecodes import c_name
 from tamis.pubsub.wire.messages import Notification
-from tamis.server.channels import ChannelForm, Open
+from tamis.server.channels import ChannelForm, Open, seen_form
 from tamis.server.tcp import packet_subscriptions
 from tamis.server.tcp.listening import address_of
 
@@ -66,7 +66,7 @@ async def _open(connection: PacketConnection, said: Said) -> Said:
     """All about the channel; from now on its packets are understood."""
     found = named(connection, said)
     connection.names[found.entry.number] = found.entry.name
-    form = write_toml([connection.peer.open(found.channel)])
+    form = write_toml([connection.peer.open(seen_form(connection.who, found))])
     return {"ChannelId": found.entry.number, "Form": form, **_about(found)}
 
 

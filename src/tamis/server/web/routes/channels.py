@@ -16,7 +16,7 @@ async def channels(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require_any()
     text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
     limit = whole_number(request, "limit", 50, 1000)
-    found = [shown(c) for c in parts.channels.visible(caller)]
+    found = [shown(caller, c) for c in parts.channels.visible(caller)]
     found = [c for c in found if text in f"{c['name']} {c['sentence']}".lower()]
     found = sorted((c for c in found if c["name"] > after), key=lambda c: str(c["name"]))
     return json({"channels": found[:limit], "more": len(found) > limit})
@@ -26,7 +26,7 @@ async def channel(parts: Parts, caller: Caller, request: Request) -> Response:
     found = parts.channels.get(caller, request.path_params["c"])
     oldest, _ = await parts.hub.in_reader(parts.hub.log.bounds, found.entry.number)
     readable = found.live.matched + 1
-    return _tagged(found, json({**shown(found), "first": oldest, "readable": readable}))
+    return _tagged(found, json({**shown(caller, found), "first": oldest, "readable": readable}))
 
 
 def _tagged(found: Open, answer: Response) -> Response:
@@ -40,7 +40,7 @@ async def put_channel(parts: Parts, caller: Caller, request: Request) -> Respons
     told: ChannelForm = await form(request, ChannelForm)
     made, new = await parts.channels.put(caller, name, told, request.headers.get("if-match"))
     await parts.audit(caller, "channel.create" if new else "channel.change", name)
-    return _tagged(made, json(shown(made), 201 if new else 200))
+    return _tagged(made, json(shown(caller, made), 201 if new else 200))
 
 
 async def close_channel(parts: Parts, caller: Caller, request: Request) -> Response:

@@ -53,22 +53,26 @@ class Names(msgspec.Struct, forbid_unknown_fields=True):
 async def dry_run(parts: Parts, caller: Caller, channel: Open, messages: list[Message]) -> Response:
     """The names of the subscriptions that each message would reach: those that the caller sees."""
     drafts = await parts.publishing.large_drafts(caller, channel, messages)
-    return await parts.questions.run(caller.name, _would_match, caller, channel, drafts)
+    return await parts.questions.run(caller.name, _would_match, parts, caller, channel, drafts)
 
 
-def _would_match(caller: Caller, channel: Open, drafts: list[Draft]) -> Response:
+def _would_match(parts: Parts, caller: Caller, channel: Open, drafts: list[Draft]) -> Response:
     """Piece by piece: very many may match, and the sum of their names is bounded."""
     read, live, names, left = channel.live.language.read, channel.live, list[list[str]](), _REACHED
     for first in range(0, len(drafts), _PIECE):
         piece = drafts[first : first + _PIECE]
         for numbers in live.judge.match([(d.subject, read(d.body)) for d in piece]):
             held = live.held(numbers)
-            names.append([s.label for s in held
-                          if caller.rights is None or s.principal == caller.name])  # fmt: skip
+            names.append([s.label for s in held if parts.subscribing.shows(caller, channel, s)])
             left -= len(names[-1])
             if left < 0:
                 raise InputError(f"more than {_REACHED:,} deliveries: send fewer messages")
-    return json({"matches": names})
+    return json({"matches": names, "among": _among(caller, channel)})
+
+
+def _among(caller: Caller, channel: Open) -> str:
+    """Which subscriptions were looked at: all of the channel, or the caller's own."""
+    return "all" if caller.may("manage", channel.entry.name) else "own"
 
 
 async def check(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -79,7 +83,9 @@ async def check(parts: Parts, caller: Caller, request: Request) -> Response:
     parts.subscribing.check(caller, channel, wish)
     notes = await parts.notes(caller, channel, wish)
     records = await recent(parts, channel)
-    hits = await parts.questions.run(caller.name, _matching, caller, channel, wish, records)
+    records, hits = await parts.questions.run(
+        caller.name, _matching, caller, channel, wish, records
+    )
     example = msgspec.json.decode(hits[-1].body) if hits else None
     reads, types = "TRUE", {}
     if wish.selector:
@@ -125,15 +131,28 @@ def _histogram(records: list[Record], hits: list[Record]) -> list[int]:
     return counts
 
 
-def _matching(caller: Caller, channel: Open, wish: Wish, records: list[Record]) -> list[Record]:
-    judge = Judge(channel.live.language)
+def _matching(
+    caller: Caller, channel: Open, wish: Wish, records: list[Record]
+) -> tuple[list[Record], list[Record]]:
+    """The messages that the caller may read, and those of them that match."""
+    seen, judge = _seen(caller, channel, records), Judge(channel.live.language)
     judge.add(0, wish.subjects, wish.selector, caller.selector)
+    return seen, judge.hits(seen)
+
+
+def _seen(caller: Caller, channel: Open, records: list[Record]) -> list[Record]:
+    """The messages that the caller may read: by the subjects of its rights, and its selector."""
+    if caller.reads_all(channel.entry.name):
+        return records
+    judge = Judge(channel.live.language)
+    for number, subjects in enumerate(caller.filters("subscribe", channel.entry.name)):
+        judge.add(number, subjects, "", caller.selector)
     return judge.hits(records)
 
 
 async def explained(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
-    caller.require("subscribe", channel.entry.name)
+    caller.require_subscriptions(channel.entry.name)
     asked: Question = await form(request, Question)
     subjects, selector = ">", asked.selector
     if asked.subscription:
@@ -165,19 +184,21 @@ def _explain(channel: Open, subjects: str, selector: str, message: dict[str, Any
 
 
 async def near(parts: Parts, caller: Caller, request: Request) -> Response:
-    """Of up to 1,000 subscriptions, those that fail by a single predicate."""
+    """Of up to 1,000 subscriptions that the caller sees, those that fail by a single predicate."""
     channel = parts.channels.get(caller, request.path_params["c"])
-    caller.require("subscribe", channel.entry.name)
+    caller.require_subscriptions(channel.entry.name)
     asked: Question = await form(request, Question)
-    return await parts.questions.run(caller.name, _near_misses, caller, channel, asked.message)
+    return await parts.questions.run(
+        caller.name, _near_misses, parts, caller, channel, asked.message
+    )
 
 
-def _near_misses(caller: Caller, channel: Open, message: dict[str, Any]) -> Response:
+def _near_misses(parts: Parts, caller: Caller, channel: Open, message: dict[str, Any]) -> Response:
     own = [s for s in list(channel.live.subscriptions.values())
-           if (caller.rights is None or s.principal == caller.name)
-           and s.filter.selector]  # fmt: skip
+           if s.filter.selector and parts.subscribing.shows(caller, channel, s)]  # fmt: skip
     found = _near(channel, own[:_NEAR], message)
-    return json({"near": found, "looked_at": min(len(own), _NEAR), "of": len(own)})
+    return json({"near": found, "looked_at": min(len(own), _NEAR), "of": len(own),
+                 "among": _among(caller, channel)})  # fmt: skip
 
 
 def _near(channel: Open, own: list[Subscription], message: dict[str, Any]) -> list[dict[str, str]]:
@@ -204,15 +225,10 @@ async def values(parts: Parts, caller: Caller, request: Request) -> Response:
 def _counted(
     caller: Caller, channel: Open, records: list[Record], name: str, text: str
 ) -> Response:
-    judge, read = Judge(channel.live.language), channel.live.language.read
-    judge.add(0, ">", caller.selector)
-    counts: dict[Any, int] = {}
-    for record in records:
-        attributes = read(record.body)
-        value = lookup(attributes, name)
+    read, counts = channel.live.language.read, dict[Any, int]()
+    for record in _seen(caller, channel, records):
+        value = lookup(read(record.body), name)
         if isinstance(value, str | int | float | bool) and text in str(value).lower():
-            if caller.selector and not judge.match([(record.subject, attributes)])[0]:
-                continue
             counts[value] = counts.get(value, 0) + 1
     found = sorted(counts.items(), key=lambda item: -item[1])[:_VALUES]
     return json({"values": [{"value": value, "count": count} for value, count in found]})

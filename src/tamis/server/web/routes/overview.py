@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
-from tamis.server.channels import Open
+from tamis.server.channels import Open, seen_subscriptions
 from tamis.server.frames import encode
 from tamis.server.history import FIGURES, SECONDS, figures
 from tamis.server.parts import Parts
@@ -24,19 +24,21 @@ _STALLED = 1_000  # messages behind, with a session and without room: it does no
 
 
 async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
-    """Of all channels that the caller sees; changes only for those who manage all."""
+    """Of all channels that the caller sees; figures of those that it may read wholly or manage;
+    changes only for those who manage all."""
     caller.require_any()
     channels = parts.channels.visible(caller)
     slowest = await _slowest_of(parts, caller, channels, _SHOWN)
-    busiest = heapq.nlargest(_SHOWN, channels, key=lambda c: parts.history.rate(c.entry.number))
+    whole = _whole(caller, channels)
+    busiest = heapq.nlargest(_SHOWN, whole, key=lambda c: parts.history.rate(c.entry.number))
     unheard = await _unheard(parts, caller, channels)
     changes = []
     if caller.may("manage", "*"):
         tenant = None if caller.rights is None else caller.tenant
         changes = parts.hub.registry.audits(10, tenant)
     return json({
-        **_totals(channels),
-        "history": {"seconds": SECONDS, **parts.history.of(c.entry.number for c in channels)},
+        **_totals(caller, channels),
+        "history": {"seconds": SECONDS, **parts.history.of(c.entry.number for c in whole)},
         "slowest": slowest,
         "channels": [{"name": c.entry.name, "rate": parts.history.rate(c.entry.number)}
                      for c in busiest],
@@ -45,10 +47,15 @@ async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
     })  # fmt: skip
 
 
-def _totals(channels: list[Open]) -> dict[str, int]:
-    sums = [sum(values) for values in zip(*(figures(c.live) for c in channels), strict=True)]
+def _whole(caller: Caller, channels: list[Open]) -> list[Open]:
+    return [c for c in channels if caller.sees_figures(c.entry.name)]
+
+
+def _totals(caller: Caller, channels: list[Open]) -> dict[str, int]:
+    rows = (figures(c.live) for c in _whole(caller, channels))
+    sums = [sum(values) for values in zip(*rows, strict=True)]
     return dict(zip(FIGURES, sums or [0] * len(FIGURES), strict=True)) | {
-        "subscriptions": sum(len(c.live.subscriptions) for c in channels)
+        "subscriptions": sum(seen_subscriptions(caller, c) for c in channels)
     }
 
 
@@ -107,7 +114,8 @@ async def events(parts: Parts, caller: Caller, request: Request) -> Response:
 async def _ticks(parts: Parts, caller: Caller) -> AsyncIterator[bytes]:
     with parts.visits.during(caller) as visit:
         while visit.error is None:
-            yield b"data: %b\n\n" % encode(_totals(parts.channels.visible(visit.caller)))
+            caller = visit.caller
+            yield b"data: %b\n\n" % encode(_totals(caller, parts.channels.visible(caller)))
             await asyncio.sleep(1)
 
 

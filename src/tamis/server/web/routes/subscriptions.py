@@ -15,7 +15,7 @@ from tamis.server.web.answers import form, json, whole_number
 
 async def subscriptions(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
-    caller.require("subscribe", channel.entry.name)
+    caller.require_subscriptions(channel.entry.name)
     text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
     limit = whole_number(request, "limit", 50, 1000)
 
