@@ -27,7 +27,7 @@ WAITING = 100  # large requests of one principal that wait for a thread
 _SUBJECTS = 100_000  # subjects whose check is remembered
 
 
-class Message(msgspec.Struct, forbid_unknown_fields=True):
+class Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A message as JSON says it. `sequence` or `id` make sure that it is stored once."""
 
     attributes: msgspec.Raw

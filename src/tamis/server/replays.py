@@ -63,6 +63,8 @@ def _wanted(log: SqliteLog, channel: int, subjects: str) -> set[str] | None:
     if subjects == ">":
         return None
     filter, found = SubjectFilter.parse(subjects), set[str]()
+    if not filter.wild:
+        return {subjects}
     for text in log.subjects(channel):
         if filter.matches(Subject.parse(text)):
             found.add(text)

@@ -41,6 +41,7 @@ class Snapshots:
         changes = judge.changes
         if changes - self._saved.get(channel, 0) < max(_FEWEST, len(judge.matcher) // 20):
             return
+        judge.prepare()  # here, for the event loop would wait for it
         self._directory.mkdir(mode=0o700, exist_ok=True)
         try:
             judge.matcher.save(self._path(channel))

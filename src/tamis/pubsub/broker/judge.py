@@ -34,6 +34,7 @@ Dialect = Literal["tamis", "jms"]
 Attributes = dict[str, Any]
 MAX_DEPTH = 32
 _FEW = 20  # messages that are matched one by one
+_BATCH = 100  # messages for which a matcher makes all of its tables
 _PYTHON = {Type.DOUBLE: float, Type.INT: int, Type.BOOL: bool, Type.STRING: str}
 DECODE = msgspec.json.Decoder(Attributes).decode
 
@@ -234,6 +235,11 @@ class Judge:
         return (saved.schema, saved.semantics, saved.dialect, saved.limits) == (
             own.schema, own.semantics, own.dialect, own.limits
         )  # fmt: skip
+
+    def prepare(self) -> None:
+        """Make the tables that the first batch would make; in any thread."""
+        if len(self.matcher):
+            self.judge([Record(1, 0, "", 0, "", "prepare", b"{}")] * _BATCH)
 
     def remove(self, number: int) -> None:
         """One that is not here is ignored: it was set aside."""

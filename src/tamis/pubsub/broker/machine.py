@@ -329,14 +329,6 @@ class Broker:
         if subscription.acknowledge(upto) and subscription.durable:
             self.cursors[subscription.key] = subscription.cursor
 
-    @property
-    def behind(self) -> int:
-        """How many subscriptions of sessions left the live path: they read from the log, or wait
-        for their reader."""
-        lagging = (session for session in self.sessions.values() if session.lagging)
-        return sum(not one.live and not one.paused
-                   for session in lagging for one in session.subscriptions.values())  # fmt: skip
-
     def take_cursors(self) -> dict[Key, int]:
         found, self.cursors = self.cursors, {}
         return found

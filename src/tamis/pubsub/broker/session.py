@@ -36,6 +36,14 @@ class Session:
     def has_room(self) -> bool:
         return self.room > 0 and self.room_bytes > 0
 
+    @property
+    def behind(self) -> int:
+        """How many of its subscriptions left the live path: they read from the log, or wait for
+        their reader."""
+        if not self.lagging:
+            return 0
+        return sum(not one.live and not one.paused for one in self.subscriptions.values())
+
     def put(self, subscription: Subscription, record: Record) -> None:
         """One more message for the next piece."""
         size = subscription.cost(record)

@@ -128,9 +128,9 @@ async def _no_method(request: Request, error: Exception) -> Response:
 
 
 def _open(
-    parts: Parts, reply: Callable[[Parts], Response]
+    parts: Parts, reply: Callable[[Parts], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
-        return reply(parts)
+        return await reply(parts)
 
     return answer

@@ -16,10 +16,11 @@ async def channels(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require_any()
     text, after = request.query_params.get("q", "").lower(), request.query_params.get("after", "")
     limit = whole_number(request, "limit", 50, 1000)
-    found = [shown(caller, c) for c in parts.channels.visible(caller)]
-    found = [c for c in found if text in f"{c['name']} {c['sentence']}".lower()]
-    found = sorted((c for c in found if c["name"] > after), key=lambda c: str(c["name"]))
-    return json({"channels": found[:limit], "more": len(found) > limit})
+    found = [c for c in parts.channels.visible(caller) if c.entry.name > after
+             and text in f"{c.entry.name} {c.entry.sentence}".lower()]  # fmt: skip
+    found.sort(key=lambda c: c.entry.name)
+    page = [shown(caller, c) for c in found[:limit]]
+    return json({"channels": page, "more": len(found) > limit})
 
 
 async def channel(parts: Parts, caller: Caller, request: Request) -> Response:

@@ -7,10 +7,11 @@ import time
 from starlette.responses import Response
 
 from tamis.server.parts import Parts
+from tamis.server.slices import sliced
 from tamis.server.web.answers import json
 
 
-def health(parts: Parts) -> Response:
+async def health(parts: Parts) -> Response:
     """Without names: anybody may ask. `/api/overview` tells managers more."""
     problem, failing = parts.hub.problem, parts.hub.watch.counts()
     if aside := sum(len(channel.aside) for channel in parts.hub.broker.channels.values()):
@@ -24,8 +25,10 @@ def health(parts: Parts) -> Response:
     return json({**told, **({"deliveries_failing": undelivered} if undelivered else {})})
 
 
-def metrics(parts: Parts) -> Response:
-    broker = parts.hub.broker
+async def metrics(parts: Parts) -> Response:
+    broker, behind = parts.hub.broker, 0
+    async for session in sliced(list(broker.sessions.values())):
+        behind += session.behind
     subscriptions = sum(len(c.subscriptions) for c in broker.channels.values())
     values = {
         "tamis_published_messages_total": broker.published,
@@ -35,7 +38,7 @@ def metrics(parts: Parts) -> Response:
         "tamis_sessions": len(broker.sessions),
         "tamis_subscriptions": subscriptions,
         "tamis_channels": len(broker.channels),
-        "tamis_subscriptions_behind": broker.behind,
+        "tamis_subscriptions_behind": behind,
         "tamis_subscriptions_failed": sum(len(c.aside) for c in broker.channels.values()),
         "tamis_deliveries": len(parts.deliveries.known),
         "tamis_deliveries_failing": parts.deliveries.failing,

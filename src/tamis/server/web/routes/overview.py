@@ -62,14 +62,15 @@ def _totals(caller: Caller, channels: list[Open]) -> dict[str, int]:
 def _problems(parts: Parts, caller: Caller, channels: list[Open]) -> list[str]:
     found = ["the log cannot be written: publishing is refused"] if parts.hub.problem else []
     found += _failing(parts, caller, channels)
-    for channel in channels:
-        for key, delivery in parts.deliveries.known.items():
-            one = delivery.subscription
-            own = key[0] == channel.entry.number and parts.subscribing.shows(caller, channel, one)
-            if own and delivery.dead:
-                found.append(f"{one.name} gave up {len(delivery.dead):,} messages")
-            if own and delivery.problem:
-                found.append(f"{one.name} is not delivered: {delivery.problem}")
+    by_number = {channel.entry.number: channel for channel in channels}
+    for key, delivery in parts.deliveries.known.items():
+        one, channel = delivery.subscription, by_number.get(key[0])
+        if channel is None or not parts.subscribing.shows(caller, channel, one):
+            continue
+        if delivery.dead:
+            found.append(f"{one.name} gave up {len(delivery.dead):,} messages")
+        if delivery.problem:
+            found.append(f"{one.name} is not delivered: {delivery.problem}")
     return found[:_PROBLEMS]
 
 
