@@ -175,7 +175,7 @@ def test_an_odd_constant_leaves_the_short_cut_to_the_next_ones(
     worked_out.clear()
     for i in range(50):
         reader.read(next.format(i + 1))
-    assert len(worked_out) == 1
+    assert len(worked_out) <= 1
 
 
 @pytest.mark.parametrize(

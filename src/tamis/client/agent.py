@@ -156,7 +156,7 @@ class Agent:
         return list(found["notes"])
 
     def explain(self, channel: str, selector: str, attributes: Mapping[str, Any]) -> str:
-        question = {"selector": selector, "message": dict(attributes)}
+        question = {"selector": selector, "message": {"attributes": dict(attributes)}}
         return str(self.call("POST", f"{_path(channel)}/explain", question)["text"])
 
 

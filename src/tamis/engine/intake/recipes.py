@@ -243,7 +243,9 @@ def _double_key(step: int) -> Key:
             value = float(text)
         except ValueError:
             return None
-        if value == 0 or not -_EXACT < value < _EXACT:
+        if value == 0:  # -0.0 has the key of 0.0; what is merely rounded to 0 is not so simple
+            return None if text.strip("-0. ") else step
+        if not -_EXACT < value < _EXACT:
             return None
         bits: int = _integer(_double(value))[0]
         return (bits if bits >= 0 else bits ^ INT_MAX) + step
