@@ -7,6 +7,7 @@ all operators meet all forms of terms and all types of attributes, each after ea
 from __future__ import annotations
 
 import datetime
+import pickle
 import random
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -134,8 +135,12 @@ def test_all_together_match_what_the_oracle_says(engine: Any) -> None:
         for m in messages
     ]
     assert any(expected)
-    assert [matcher.match(m) for m in messages] == expected
-    assert matcher.match_batch(messages).to_pylist() == expected
+    copies = (
+        [matcher] if engine == "implication" else [matcher, pickle.loads(pickle.dumps(matcher))]
+    )
+    for found in copies:
+        assert [found.match(m) for m in messages] == expected
+        assert found.match_batch(messages).to_pylist() == expected
 
 
 def message(rng: random.Random) -> dict[str, object]:
