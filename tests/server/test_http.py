@@ -213,7 +213,7 @@ def test_dry_run_tells_who_would_get_it_and_stores_nothing(http, channel):
     http.put(f"{channel}/subscriptions/b", json={"subjects": "q.*"})
     two = [message(price=5.0), message(price=50.0, subject="q.ny")]
     found = http.post(f"{channel}/messages", json=two, params={"dry": "1"}).json()
-    assert found == {"matches": [["a"], ["b"]]}
+    assert found == {"matches": [["a"], ["b"]], "among": "all"}
     assert lines(http.get(f"{channel}/messages")) == []
 
 

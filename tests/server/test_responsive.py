@@ -79,7 +79,7 @@ def test_a_dry_run_names_so_many_and_no_more(server, monkeypatch):
     with server.http() as http:
         dear = {"attributes": {"price": 9.0}}
         few = http.post(f"{PATH}/messages?dry=1", json=[dear] * 3)
-        assert few.json() == {"matches": [["mine"]] * 3}
+        assert few.json()["matches"] == [["mine"]] * 3
         many = http.post(f"{PATH}/messages?dry=1", json=[dear] * 4)
         assert (many.status_code, "fewer messages" in many.text) == (422, True)
 
