@@ -70,12 +70,16 @@ class Batch:
 
         MessageError if it cannot be told about one: then none is added.
         """
-        numbers, ids, places = self._numbers(publisher, once, before), dict[str, int](), list[int]()
+        numbers: Numbers | None = None
+        ids: dict[str, int] = {}
+        places: list[int] = []
         new: list[tuple[str, Draft]] = []
         for draft in drafts:
+            if draft.number and numbers is None:
+                numbers = self._numbers(publisher, once, before)
             if draft.id and (known := self._by_id(draft.id, ids, once, before)) is not None:
                 places.append(known)
-            elif draft.number and not numbers.add(draft.number):
+            elif numbers is not None and draft.number and not numbers.add(draft.number):
                 places.append(-1)
             else:
                 place = len(self.drafts) + len(new)
@@ -83,10 +87,11 @@ class Batch:
                 new.append((publisher, draft))
                 if draft.id:
                     ids[draft.id] = place
-        if new and numbers.highs:
+        if new and numbers is not None:
             self.numbers[publisher] = numbers
         self.drafts += new
-        self.ids.update(ids)
+        if ids:
+            self.ids.update(ids)
         return places
 
     def _numbers(self, publisher: str, once: Admission, before: Batch | None) -> Numbers:

@@ -33,8 +33,8 @@ class Numbers:
         return found
 
     def copy(self) -> Numbers:
-        found = Numbers(self.floor)
-        found.lows, found.highs = self.lows.copy(), self.highs.copy()
+        found = Numbers.__new__(Numbers)
+        found.floor, found.lows, found.highs = self.floor, self.lows.copy(), self.highs.copy()
         return found
 
     def add(self, number: int) -> bool:
