@@ -229,6 +229,20 @@ def test_very_many_subscriptions_come_in_order(registry):
     assert [s.name for s in registry.subscriptions(1)] == names
 
 
+def test_tallies_stay_as_long_as_their_subscriptions(registry):
+    number = registry.create_channel(entry("acme", "quotes")).number
+    registry.change_subscriptions([stored("a", number), stored("b", number)])
+    assert registry.tallies(number) == {}
+    registry.put_tallies({(number, "a"): (3, 2), (number, "gone"): (1, 1)})
+    registry.put_tallies({(number, "a"): (7, 5), (number, "b"): (2**53, 0)})
+    registry.change_subscriptions([stored("a", number, cursor=9)])
+    assert registry.tallies(number) == {"a": (7, 5), "b": (2**53, 0)}
+    assert registry.tallies(number + 1) == {}
+    registry.change_subscriptions(remove=[(number, "a")])
+    registry.change_subscriptions([stored("a", number)])
+    assert registry.tallies(number) == {"b": (2**53, 0)}
+
+
 def test_recaps_go_with_their_subscriptions(registry):
     number = registry.create_channel(entry("acme", "quotes")).number
     registry.change_subscriptions([stored("a", number), stored("b", number)])

@@ -47,6 +47,7 @@ def whole(tmp_path_factory):
             registry.change_subscriptions([Stored(number, name, f"acme/{name}", versions, i)])
             registry.put_recap((number, name), Recap(4, b"states"))
             registry.put_cursors({(number, name): 3 * i})
+            registry.put_tallies({(number, name): (5 * i, i)})
             registry.audit(AuditEntry(i, name, "channel.create", name, "acme"))
     return directory
 
@@ -65,6 +66,7 @@ def everything(path):
             [registry.tokens(p.login) for p in principals],
             [list(registry.subscriptions(c.number)) for c in channels],
             [registry.recaps(c.number) for c in channels],
+            [registry.tallies(c.number) for c in channels],
         )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from tamis.registry.values import (
     Recap,
     Right,
     Stored,
+    Tally,
     Token,
 )
 
@@ -70,6 +71,12 @@ class Registry(Protocol):
 
     def put_cursors(self, cursors: Mapping[Cursor, int]) -> None:
         """Of those that exist; the others are passed over."""
+
+    def tallies(self, channel: int) -> Mapping[str, Tally]:
+        """By the name of their subscription."""
+
+    def put_tallies(self, tallies: Mapping[Cursor, Tally]) -> None:
+        """Of those that exist; a tally goes with its subscription."""
 
     def audit(self, *entries: AuditEntry) -> None: ...
     def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:

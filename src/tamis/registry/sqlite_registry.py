@@ -30,6 +30,7 @@ from tamis.registry.values import (
     Recap,
     Right,
     Stored,
+    Tally,
     Token,
 )
 
@@ -46,6 +47,10 @@ SELECT 1 + max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'channel')
 _MOVE = """
 UPDATE subscription SET cursor = max(cursor, ?1), guard = ~max(cursor, ?1)
 WHERE channel = ?2 AND name = ?3
+"""
+_TALLY = f"""
+INSERT OR REPLACE INTO tally SELECT id, ?1, ?2, {tables.checksum("id, ?1, ?2")}
+FROM subscription WHERE channel = ?3 AND name = ?4
 """
 _PIECE = 1_000  # rows that are fetched at a time where there may be a million
 _encode = msgspec.msgpack.Encoder().encode
@@ -300,6 +305,17 @@ class SqliteRegistry:
     def put_cursors(self, cursors: Mapping[Cursor, int]) -> None:
         with self._change() as db:
             db.executemany(_MOVE, [(cursor, *key) for key, cursor in cursors.items()])
+
+    def tallies(self, channel: int) -> Mapping[str, Tally]:
+        query = (
+            "SELECT s.name, t.matched, t.delivered FROM tally t "
+            "JOIN subscription s ON s.id = t.subscription WHERE s.channel = ?"
+        )
+        return {name: (matched, sent) for name, matched, sent in self._rows(query, channel)}
+
+    def put_tallies(self, tallies: Mapping[Cursor, Tally]) -> None:
+        with self._change() as db:
+            db.executemany(_TALLY, [(*tally, *key) for key, tally in tallies.items()])
 
     # --- audit ---------------------------------------------------------------------
 

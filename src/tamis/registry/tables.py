@@ -41,6 +41,9 @@ _TABLES = (
     """CREATE TABLE IF NOT EXISTS recap (
         subscription INTEGER PRIMARY KEY REFERENCES subscription (id) ON DELETE CASCADE,
         value BLOB NOT NULL, crc INTEGER)""",
+    """CREATE TABLE IF NOT EXISTS tally (
+        subscription INTEGER PRIMARY KEY REFERENCES subscription (id) ON DELETE CASCADE,
+        matched INTEGER NOT NULL, delivered INTEGER NOT NULL, crc INTEGER)""",
     """CREATE TABLE IF NOT EXISTS audit (
         id INTEGER PRIMARY KEY, time INTEGER NOT NULL, principal TEXT NOT NULL,
         action TEXT NOT NULL, target TEXT NOT NULL, tenant TEXT NOT NULL DEFAULT '',
@@ -58,6 +61,7 @@ _COVERED = {
     "token": ("digest, principal, value", "digest"),
     "subscription": ("channel, name, principal, value", "id"),
     "recap": ("subscription, value", "subscription"),
+    "tally": ("subscription, matched, delivered", "subscription"),
     "audit": ("time, principal, action, target, tenant", "id"),
 }
 _encode = msgspec.msgpack.Encoder().encode

@@ -10,7 +10,7 @@ import msgspec
 from tamis.errors import RegistryError
 from tamis.pubsub.broker.recaps import Recap
 from tamis.pubsub.broker.stored import Key as Cursor
-from tamis.pubsub.broker.stored import Stored, Version
+from tamis.pubsub.broker.stored import Stored, Tally, Version
 
 Verb = Literal["publish", "subscribe", "manage"]
 VERBS: tuple[Verb, ...] = ("publish", "subscribe", "manage")
@@ -18,7 +18,7 @@ MAIN = "main"  # the tenant whose principals log in by their bare names
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}")
 
 __all__ = ["MAIN", "VERBS", "AuditEntry", "ChannelEntry", "Cursor", "FlowEntry", "Principal",
-           "Recap", "Right", "Stored", "Token", "Verb", "Version", "check_name",
+           "Recap", "Right", "Stored", "Tally", "Token", "Verb", "Version", "check_name",
            "login"]  # fmt: skip
 
 

@@ -88,6 +88,9 @@ class Channels:
             ((s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)),
             self.snapshots.load(number),
         )
+        for name, tally in self.hub.registry.tallies(number).items():
+            if (one := live.subscriptions.get(name)) is not None:
+                one.matched, one.delivered = tally
         self.hub.absences.load(live, entry.name)
         found = Open(entry, channel, live)
         self.by_name[entry.tenant, entry.name] = self.by_number[number] = found

@@ -45,6 +45,7 @@ _PAUSES = (0.1, 0.5, 2.0)  # seconds before the log is read again that could not
 _PACE = 2_048  # messages that are judged at a time, at first
 _TIDIED = 16  # subscriptions that are let go at a time
 _SOON = 0.001  # seconds
+_TALLY, _TALLIES = 5.0, 2_000  # seconds between two writes of counters; how many at a time
 _AUDITS = 10_000  # of them that wait while the disk is full
 
 
@@ -89,6 +90,7 @@ class Hub:
 
     def start(self) -> None:
         self.keep(self.watch.repeat("cursors", _FLUSH, self._flush))
+        self.keep(self.watch.repeat("counters", _TALLY, self._write_tallies))
 
     async def stop(self) -> None:
         """Finish what was admitted, then close the files."""
@@ -152,6 +154,15 @@ class Hub:
                 self.broker.cursors = {**cursors, **self.broker.cursors}
                 raise
 
+    async def _write_tallies(self) -> None:
+        """Counters of subscriptions, in pieces: there may be very many."""
+        while tallies := self.broker.take_tallies(_TALLIES):
+            try:
+                await self.in_registry(self.registry.put_tallies, tallies)
+            except BaseException:
+                self.broker.untake_tallies(tallies)
+                raise
+
     async def _write_last(self) -> None:
         """What came while tasks ended. A full disk does not keep the broker from stopping."""
         cursors = self.broker.take_cursors()
@@ -159,8 +170,10 @@ class Hub:
             if self.audits:
                 await self.loop.run_in_executor(self._books, self.registry.audit, *self.audits)
             await self.loop.run_in_executor(self._books, self.registry.put_cursors, cursors)
+            while tallies := self.broker.take_tallies(_TALLIES):
+                await self.loop.run_in_executor(self._books, self.registry.put_tallies, tallies)
         except RegistryError as error:
-            LOG.error("the last cursors or audits are not written: %s", error)
+            LOG.error("the last cursors, counters or audits are not written: %s", error)
 
     async def in_registry(self, call: Callable[..., Any], *args: Any) -> Any:
         return await self._in(self._books, call, *args)

@@ -18,7 +18,7 @@ from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.seats import Numbers, Seats, Share
 from tamis.pubsub.broker.session import Session
-from tamis.pubsub.broker.stored import Stored, Version
+from tamis.pubsub.broker.stored import Key, Stored, Tally, Version
 from tamis.pubsub.broker.subscription import Subscription
 
 _BODY, _SUBJECT = attrgetter("body"), attrgetter("subject")
@@ -46,6 +46,7 @@ class LiveChannel:
         self.seats = Seats()
         self._free: list[int] = []  # numbers that can be given again
         self.published = self.matches = self.deliveries = 0
+        self.counted: set[int] = set()  # numbers of those whose counters changed lately
 
     def number_for(self) -> int:
         """A number for one more subscription, as small as can be: arrays are indexed by it."""
@@ -147,13 +148,19 @@ class LiveChannel:
         touched: dict[int, Session],
     ) -> None:  # fmt: skip
         """Pairs of a message and a subscription, one by one."""
-        rows = (np.searchsorted(offsets, pairs, side="right") - 1).tolist()
-        for row, number in zip(rows, numbers[pairs].tolist(), strict=True):
+        rows, found = (np.searchsorted(offsets, pairs, side="right") - 1).tolist(), numbers[pairs]
+        self.counted.update(np.unique(found).tolist())
+        for row, number in zip(rows, found.tolist(), strict=True):
             subscription = self._by_number[number]
             assert subscription is not None
             subscription.matched += 1
             if subscription.live and deliver(subscription, records[row], touched):
                 self.deliveries += 1
+
+    def tally(self, number: int) -> tuple[Key, Tally] | None:
+        """What a subscription has counted so far, if it is durable."""
+        one = self._by_number[number]
+        return (one.key, (one.matched, one.delivered)) if one is not None and one.durable else None
 
     # --- faults ---------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from tamis.pubsub.broker.recaps import Recap
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.broker.session import Session
 from tamis.pubsub.broker.shapes import Shape
-from tamis.pubsub.broker.stored import Key, Stored, Version
+from tamis.pubsub.broker.stored import Key, Stored, Tally, Version
 from tamis.pubsub.broker.subscription import Subscription
 
 
@@ -333,6 +333,24 @@ class Broker:
         found, self.cursors = self.cursors, {}
         return found
 
+    def take_tallies(self, most: int) -> dict[Key, Tally]:
+        """Counters of durable subscriptions that changed since they were taken last; some of them,
+        if there are more. Empty: none is left."""
+        found: dict[Key, Tally] = {}
+        for channel in self.channels.values():
+            while channel.counted and len(found) < most:
+                tally = channel.tally(channel.counted.pop())
+                if tally is not None:
+                    found[tally[0]] = tally[1]
+        return found
+
+    def untake_tallies(self, keys: Iterable[Key]) -> None:
+        """They were not written: the next time, then."""
+        for channel, name in keys:
+            held = self.channels[channel].subscriptions if channel in self.channels else {}
+            if name in held:
+                self.channels[channel].counted.add(held[name].number)
+
     # --- reading from the log --------------------------------------------------------
 
     def _feed_all(self, session: Session) -> None:
@@ -363,6 +381,7 @@ class Broker:
     def _feed_recap(self, subscription: Subscription) -> None:
         """What is left of the recap, as far as there is room."""
         recap = subscription.recap
+        self.channels[subscription.channel].counted.add(subscription.number)
         touched: dict[int, Session] = {}
         for record in recap.records:
             if record.sequence < subscription.position:
@@ -437,6 +456,7 @@ class Broker:
         touched: dict[int, Session],
     ) -> None:
         known = [r for r in records if r.sequence <= channel.matched]
+        channel.counted.add(subscription.number)
         for version, part in _by_version(subscription, known):
             for record in self._hits(channel, subscription, version, part):
                 if not deliver(subscription, record, touched):

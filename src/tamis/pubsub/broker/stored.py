@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+Tally = tuple[int, int]  # how many messages matched, and how many were sent
 Key = tuple[int, str]  # the number of a channel, and the name of a subscription
 
 
