@@ -16,6 +16,7 @@ from tamis.errors import ExpandError, MessageError, StateError
 from tamis.flow.states import Derived, DerivedEvent, Summary, expand
 from tamis.flow.states.expansion.cases import OutsideError
 from tamis.flow.states.expansion.expanding import replayed
+from tamis.flow.states.expansion.reachable import Reachable
 from tamis.flow.states.expansion.rows import moves_of
 from tamis.flow.states.expansion.search import Search
 from tamis.flow.states.expansion.zones import Problem
@@ -126,14 +127,60 @@ def test_a_goal_that_no_sequence_reaches() -> None:
     assert caught.value.reason == "unreachable"
 
 
+KINDS = Schema.of(kind=int, up=int)
+
+
+@pytest.mark.parametrize(
+    ("rules", "goal", "why"),
+    [
+        ([("kind = 1 AND up = 6", {"x": "x + up"}), ("kind = 2 AND up = 4", {"x": "x - up"})],
+         {"x": 1}, "x is always 0 modulo 2"),
+        ([("up > 0", {"x": "x + up", "y": "y - kind"})],
+         {"x": -1, "y": 50}, "x has a lower bound, 0"),
+        ([("up = 3 AND x < 10", {"x": "x + up", "y": "y + kind"}), ("kind = 1", {"y": "y - up"})],
+         {"x": 15, "y": 7}, "x has an upper bound, 12"),
+        ([("x > 5", {"y": "kind", "x": "x - up"}), ("", {"z": "z + up"})],
+         {"y": 3, "z": 50}, "y has an upper bound, 0"),
+    ],
+)  # fmt: skip
+def test_what_a_bound_or_a_parity_excludes_is_unreachable(rules, goal, why) -> None:
+    summary = Summary.of("S", KINDS, dict.fromkeys("xyz", (int, 0)), rules)
+    problem, zone = Problem.of(moves_of(summary), summary.initial, summary.state(**goal), {})
+    assert Reachable.of(problem).excludes(zone).startswith(why.split(",")[0])
+    with pytest.raises(ExpandError) as caught:
+        expand(summary.initial, summary.state(**goal), summary)
+    assert caught.value.reason == "unreachable"
+    if "modulo" in why:
+        assert why in str(caught.value)
+
+
+def test_no_state_that_events_lead_to_is_excluded() -> None:
+    """Along random walks; doubles, undefined values and guards included."""
+    looked = 0
+    for seed in range(SUMMARIES):
+        case = Case(seed)
+        try:
+            moves = moves_of(case.summary)
+        except OutsideError:
+            continue
+        reachable = Reachable.of(Problem.of(moves, case.start, case.goal, {})[0])
+        state = case.start
+        for _ in range(30):
+            state = step(case.summary, state, case.rng.choice(case.events()))
+            _, zone = Problem.of(moves, case.start, case.summary.fit(state), {})
+            assert reachable.excludes(zone) == "", (seed, state)
+            looked += 1
+    assert looked > 20 * SUMMARIES
+
+
 def test_a_budget_that_runs_out() -> None:
-    """Steps of 3 and of 5 never meet 1; the search cannot know."""
-    events = Schema.of(kind=int, up=int)
-    rules = [("kind = 1 AND up = 6", {"x": "x + up"}), ("kind = 2 AND up = 4", {"x": "x - up"})]
-    summary = Summary.of("S", events, {"x": (int, 0)}, rules)
-    assert len(expand(summary.initial, summary.state(2), summary)) == 2
+    """Three ups and five downs, counted: neither x nor y alone tells that they never meet."""
+    rules = [("kind = 1 AND up = 3", {"x": "x + up"}),
+             ("kind = 2 AND up = 1", {"x": "x - 5 * up", "y": "y + up"})]  # fmt: skip
+    summary = Summary.of("S", KINDS, {"x": (int, 0), "y": (int, 0)}, rules)
+    assert len(expand(summary.initial, summary.state(1, 1), summary)) == 3
     with pytest.raises(ExpandError, match="no sequence found among 200 zones") as caught:
-        expand(summary.initial, summary.state(1), summary, budget=200)
+        expand(summary.initial, summary.state(0, 1), summary, budget=200)
     assert caught.value.reason == caught.value.limit == "budget"
 
 

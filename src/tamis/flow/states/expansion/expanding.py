@@ -86,7 +86,7 @@ def _cheapest(
             break
     way = f"from {_state(start)} to {_state(end)}"
     what = f"{moves.summary.name}: no sequence of events leads {way}"
-    hint = "every way back from the goal ends before it meets the start"
+    hint = search.why or "every way back from the goal ends before it meets the start"
     if tried:
         what = f"{moves.summary.name}: rounding keeps every sequence {way} from meeting the goal"
         hint = "send the events themselves"

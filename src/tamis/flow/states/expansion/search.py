@@ -12,11 +12,13 @@ from tamis.errors import ExpandError
 from tamis.flow.states.expansion.estimate import Estimator, estimator
 from tamis.flow.states.expansion.linear import BOUNDS, BoundsError, Terms
 from tamis.flow.states.expansion.numbers import Number, value_of
+from tamis.flow.states.expansion.reachable import Reachable
 from tamis.flow.states.expansion.solving import Step
 from tamis.flow.states.expansion.zones import Problem, Zone
 from tamis.flow.states.scope import STATE
 
 BUDGET = 10_000  # zones that are looked at before the search gives up
+PLAIN = 100  # zones that are looked at before it is worth asking which states can be reached
 
 
 @dataclass(slots=True)
@@ -71,6 +73,9 @@ class Search:
         self._ticket = count()
         self._frontier: list[tuple[float, float, int, Node]] = []
         self._best: dict[tuple[object, ...], float] = {}
+        self._goal = goal
+        self.why = ""  # why there is no sequence at all, if that was found
+        self._reachable: Reachable | None = None
         self._push(Node(goal, 0.0, self.estimate(goal)))
 
     def plans(self) -> Iterator[tuple[float, list[Step]]]:
@@ -78,12 +83,14 @@ class Search:
         taken = 0
         while self._frontier:
             _, _, _, node = heappop(self._frontier)
-            if node.cost > self._best[node.zone.key()]:
+            if node.cost > self._best[node.zone.key()] or self._beyond(node.zone):
                 continue
             taken += 1
             self._note(node)
             if self.problem.contains_start(node.zone):
                 yield node.cost, list(node.steps())
+            if taken in (PLAIN, self.budget) and self._hopeless():
+                return
             if taken >= self.budget:
                 raise ExpandError(
                     f"no sequence found among {taken:,} zones",
@@ -91,6 +98,16 @@ class Search:
                     hint="raise budget=..., or send the events themselves",
                 )
             self._extend(node)
+
+    def _hopeless(self) -> bool:
+        """Whether no events at all lead to the goal; from here on zones are asked the same."""
+        if self._reachable is None:
+            self._reachable = Reachable.of(self.problem)
+        self.why = self._reachable.excludes(self._goal)
+        return bool(self.why)
+
+    def _beyond(self, zone: Zone) -> bool:
+        return self._reachable is not None and bool(self._reachable.excludes(zone))
 
     def estimate(self, zone: Zone) -> float:
         missing = {n: told - len(self.problem.start_lists[n])
