@@ -229,7 +229,7 @@ def _config(parts: Parts, origins: Origins) -> uvicorn.Config:
         lifespan="off",
         access_log=False,
         log_config=None,
-        log_level="warning",
+        log_level="error",  # it warns of every request that is not HTTP: strangers fill no log
         ws_max_size=MAX_FRAME,
         ws_ping_interval=30,
         ws_ping_timeout=120,  # a slow reader answers late

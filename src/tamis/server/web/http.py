@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -50,6 +50,8 @@ def endpoint(
         except TimeoutError:
             reception.parts.gate.late += 1
             return json({"error": "the request took too long to arrive"}, 408)
+        except ClientDisconnect:  # in the middle of its request: nobody reads the answer
+            return Response(status_code=400)
         except TamisError as error:
             return failed(error)
         if request.method == "HEAD" and isinstance(response, StreamingResponse):
