@@ -3,6 +3,7 @@
 stalled  one of 1,000 subscribers never reads: what the others' latency and the memory do
 flood    far more than the disk takes: refused, counted, in bounded memory
 disk     a file system of 16 MB that fills up and grows again (needs the right to mount)
+churn    live and durable subscriptions come and go with ever new selectors: memory over time
 
 Prints what was seen; fails where something was lost, doubled or not told.
 """
@@ -16,12 +17,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from bench.publishers import connected, frame
 from bench.servers import FORM, Server, folder, tamis
+from tamis.client import Agent, Messages
 
 _BODY = {"symbol": 1, "price": 5.0, "volume": 1, "note": "x" * 1000}
 
@@ -44,6 +47,28 @@ def stalled(connections: int = 1000, rounds: int = 60) -> None:
         for crowd in crowds:
             crowd.close()
         print(f"p99 {ratio:.2f}x with one that stalls; its broker grew by {grown:.0f} MB")
+
+
+def churn(seconds: float = 240, alive: int = 200) -> None:
+    """Each round makes a live and a durable subscription, and ends the oldest of both."""
+    with folder() as path, tamis(path) as server, Agent(f"http://127.0.0.1:{server.port}") as agent:
+        server.call("PUT", "/api/channels/load", FORM)
+        held, begun, shown, count = deque[tuple[Messages, Messages]](), time.monotonic(), 0.0, 0
+        while (passed := time.monotonic() - begun) < seconds:
+            count += 1
+            selector = (
+                f"note = 'n{count}' AND price < {count * 0.37:.2f} OR extra LIKE '%x{count}%'"
+            )
+            held.append((agent.subscribe("load", selector),
+                         agent.subscribe("load", selector, durable=f"d{count}")))  # fmt: skip
+            if len(held) > alive:
+                for one in held.popleft():
+                    one.remove()
+            if count % 20 == 0:
+                agent.publish("load", {**_BODY, "note": f"n{count}"})
+            if passed >= shown:
+                print(f"{passed:4.0f} s, {2 * count:6,} subscriptions: {server.memory():.0f} MB")
+                shown += seconds / 12
 
 
 class Crowd:
@@ -194,4 +219,4 @@ def _fill(server: Server, first: int) -> tuple[int, str]:
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or ("stalled", "flood", "disk"):
-        {"stalled": stalled, "flood": flood, "disk": disk}[name]()
+        {"stalled": stalled, "flood": flood, "disk": disk, "churn": churn}[name]()
