@@ -74,6 +74,12 @@ class Broker:
         self.server, self.token = server, token
         self.http = server.http(headers={"authorization": f"Bearer {token}"})
 
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+
     def restore(self) -> None:
         """The things that cases are about, as they were."""
         for path, body in (("channels/victim", QUOTES), ("channels/quotes", QUOTES),
@@ -424,8 +430,7 @@ def walk(count: int = 0, seed: int = 0, only: str = "") -> Counter:
         token = prepared(directory)
         logging.getLogger().addHandler(alarm)
         try:
-            with served(directory) as server:
-                broker = Broker(server, token)
+            with served(directory) as server, Broker(server, token) as broker:
                 broker.http.put("/api/channels/canary", json={})
                 broker.restore()
                 others = Others(broker)
@@ -440,10 +445,11 @@ def walk(count: int = 0, seed: int = 0, only: str = "") -> Counter:
                 others.agent.close()
                 broker.restore()
                 before = state(broker)
-            with served(directory) as server:
-                broker = Broker(server, token)
+            with served(directory) as server, Broker(server, token) as broker:
                 assert state(broker) == before
-                Others(broker).check(broker)
+                others = Others(broker)
+                others.check(broker)
+                others.agent.close()
         finally:
             logging.getLogger().removeHandler(alarm)
     assert not failures, f"{len(failures)} failed:\n" + "\n".join(failures[:MOST_SHOWN])
