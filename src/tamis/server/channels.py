@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
-from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -61,7 +61,7 @@ class Channels:
         self.by_name: dict[tuple[str, str], Open] = {}
         self.by_number: dict[int, Open] = {}
         self.snapshots = Snapshots(hub.directory / "matchers")
-        self._locks: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._changing: dict[tuple[str, str], tuple[asyncio.Lock, int]] = {}  # and for how many
 
     def load(self) -> None:
         """All channels of the registry, with their subscriptions, as the broker starts."""
@@ -112,9 +112,19 @@ class Channels:
 
     # --- changing -------------------------------------------------------------------
 
-    def _alone(self, caller: Caller, name: str) -> asyncio.Lock:
+    @contextlib.asynccontextmanager
+    async def _alone(self, caller: Caller, name: str) -> AsyncIterator[None]:
         """Channels of this name are made, changed and closed one at a time."""
-        return self._locks.setdefault((caller.tenant, name), asyncio.Lock())
+        key = caller.tenant, name
+        lock, users = self._changing.get(key, (asyncio.Lock(), 0))
+        self._changing[key] = lock, users + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            users = self._changing.pop(key)[1] - 1
+            if users:
+                self._changing[key] = lock, users
 
     async def put(
         self, caller: Caller, name: str, form: ChannelForm, match: str | None = None
