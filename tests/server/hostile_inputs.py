@@ -174,13 +174,19 @@ def _answer(port: int, request: bytes, half: bool) -> bytes:
         with contextlib.suppress(ConnectionError):  # it need not read all before it refuses
             peer.sendall(request)
             if half:
-                peer.shutdown(socket.SHUT_WR)
+                _finish(peer)
         with contextlib.suppress(ConnectionError):
             while data := peer.recv(1 << 16):
                 found += data
                 if _whole(found):
                     break
     return found
+
+
+def _finish(peer: socket.socket) -> None:
+    """Nothing more follows; the broker may have closed the connection already."""
+    with contextlib.suppress(OSError):
+        peer.shutdown(socket.SHUT_WR)
 
 
 def _whole(found: bytes) -> bool:
@@ -353,7 +359,9 @@ def _packed(broker: Broker, channel, subject: str, keys, said) -> str:
             client.notify(channel or 0, subject, said)
         except (struct.error, AttributeError, OverflowError, KeyError):
             return "cannot be written"
-        client.socket.shutdown(socket.SHUT_WR)
+        except ConnectionError:  # refused before all of it was read
+            return "closed"
+        _finish(client.socket)
         found = b""
         with contextlib.suppress(ConnectionError):
             while data := client.socket.recv(1 << 16):
