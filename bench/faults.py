@@ -2,6 +2,7 @@
 
 stalled  one of 1,000 subscribers never reads: what the others' latency and the memory do
 flood    far more than the disk takes: refused, counted, in bounded memory
+hostile  1,000 peers that do not finish, do not read or are not authorised, on each protocol
 disk     a file system of 16 MB that fills up and grows again (needs the right to mount)
 churn    live and durable subscriptions come and go with ever new selectors: memory over time
 
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.hostile import hostile
 from bench.publishers import connected, frame
 from bench.servers import FORM, Server, folder, tamis
 from tamis.client import Agent, Messages
@@ -218,5 +220,6 @@ def _fill(server: Server, first: int) -> tuple[int, str]:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ("stalled", "flood", "disk"):
-        {"stalled": stalled, "flood": flood, "disk": disk, "churn": churn}[name]()
+    parts = {"stalled": stalled, "flood": flood, "hostile": hostile, "disk": disk, "churn": churn}
+    for name in sys.argv[1:] or ("stalled", "flood", "hostile", "disk"):
+        parts[name]()

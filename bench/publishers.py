@@ -23,11 +23,11 @@ _UPGRADE = (
 _FIRST = 1_000_000  # sequences of seven digits, so that all frames are equally long
 
 
-def connected(port: int) -> socket.socket:
+def connected(port: int, headers: bytes = b"") -> socket.socket:
     """A WebSocket, past its handshake."""
     found = socket.create_connection(("127.0.0.1", port))
     found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    found.sendall(_UPGRADE)
+    found.sendall(_UPGRADE[:-2] + headers + _UPGRADE[-2:])
     answer = b""
     while b"\r\n\r\n" not in answer:
         answer += found.recv(4096)

@@ -29,6 +29,8 @@ class Server:
     port: int
     seconds: float = 0.0  # until it answered
     packets: int = 0  # the port for packets
+    stomp: int = 0  # and for STOMP
+    token: str = ""  # that calls carry; empty: they carry none
 
     def cpu(self) -> float:
         """CPU-seconds that it used so far."""
@@ -43,7 +45,8 @@ class Server:
 
     def call(self, method: str, path: str, form: Any = None) -> bytes:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
-        connection.request(method, path, None if form is None else json.dumps(form))
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        connection.request(method, path, None if form is None else json.dumps(form), headers)
         response = connection.getresponse()
         data = response.read()
         connection.close()
@@ -68,10 +71,11 @@ def folder() -> Iterator[Path]:
 @contextmanager
 def tamis(directory: Path) -> Iterator[Server]:
     """A broker that answers; it is stopped as users stop it."""
-    port, packets, begin = free_port(), free_port(), time.perf_counter()
+    port, packets, stomp, begin = free_port(), free_port(), free_port(), time.perf_counter()
     command = [sys.executable, "-c", _MAIN, "serve", str(directory), "--http", f"127.0.0.1:{port}"]
-    process = subprocess.Popen([*command, "--packets", f"127.0.0.1:{packets}", "--quiet"])
-    server = Server(process, port, packets=packets)
+    command += ["--packets", f"127.0.0.1:{packets}", "--stomp", f"127.0.0.1:{stomp}", "--quiet"]
+    process = subprocess.Popen(command)
+    server = Server(process, port, packets=packets, stomp=stomp)
     try:
         _wait(lambda: server.call("GET", "/health"), process)
         server.seconds = time.perf_counter() - begin

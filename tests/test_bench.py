@@ -16,7 +16,7 @@ from tamis.language import Compare, Text, attributes, parse
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from bench import charts, diagrams, peers, report
+from bench import charts, diagrams, hostile, peers, report
 from bench.experiments import EXPERIMENTS
 from bench.measure import machine, peer_rate
 from bench.workloads import general, icse, mixed, rules, stock
@@ -408,3 +408,12 @@ def walk(shared, n, truth):
     while n > 1:
         n = (shared.high if truth[shared.test[n]] else shared.low)[n]
     return bool(n)
+
+
+def test_bad_peers_do_not_stop_good_callers(capsys):
+    """A small dose of `python -m bench.faults hostile`, which measures with 1,000 of each."""
+    hostile.hostile(connections=8, calls=8)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(": ")[0] for line in lines] == [
+        f"8 {kind} over {protocol}" for kind in hostile.KINDS for protocol in hostile.PROTOCOLS
+    ]

@@ -92,6 +92,13 @@ def test_other_sites_cannot_use_a_remembered_password(guarded, origin):
     assert answers(server, origin=origin, credentials=bearer) == (200, 200)
 
 
+def test_who_is_refused_leaves_no_line_in_the_log(guarded, caplog):
+    server, basic, _ = guarded
+    for credentials in (None, "Bearer wrong", basic):
+        assert answers(server, "", "http://evil.example", credentials)[1] in (401, 403)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
 @pytest.mark.parametrize(
     ("host", "origin"),
     [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import struct
 import time
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import pytest
 
@@ -16,6 +18,7 @@ from tamis.server.serve import Address
 from tamis.server.sockets.accepting import listen
 from tamis.server.sockets.gate import Gate, network_of
 from tamis.server.sockets.limits import SocketLimits
+from tamis.server.sockets.rounds import Rounds
 from tamis.server.sockets.seldom import Seldom
 from tamis.server.sockets.unread import Unread
 
@@ -312,3 +315,37 @@ def test_ports_that_are_none(text):
 def test_hosts_that_are_none(host):
     with pytest.raises(InputError):
         listen(host, 0)
+
+
+def test_who_sends_little_does_not_wait_for_those_who_send_much():
+    done = []
+
+    async def run():
+        rounds = Rounds()
+        for place in range(3):
+            rounds.add(partial(work, rounds, place, 50))
+        while len(done) < 150:
+            done.append("another")  # sockets that the event loop looks at between two rounds
+            await asyncio.sleep(0)
+
+    def work(rounds, place, left):
+        time.sleep(0.0005)
+        done.append(place)
+        if left > 1:
+            rounds.add(partial(work, rounds, place, left - 1))
+
+    asyncio.run(run())
+    assert done.count("another") > 10
+    places = [place for place in done if place != "another"]
+    assert places[:9] == [0, 1, 2] * 3
+
+
+def test_a_task_that_is_cancelled_misses_its_turn():
+    async def run():
+        rounds = Rounds()
+        first, second = (asyncio.ensure_future(rounds.turn()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+
+    asyncio.run(asyncio.wait_for(run(), 10))

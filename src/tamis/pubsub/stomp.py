@@ -11,7 +11,7 @@ MAX_FRAME = 1 << 20  # bytes of a body
 MAX_HEAD = 64 << 10  # bytes of command and headers
 MAX_HEADERS = 100
 _ESCAPES = {"\\r": "\r", "\\n": "\n", "\\c": ":", "\\\\": "\\"}
-_UNESCAPED = {value: key for key, value in _ESCAPES.items()}
+_UNESCAPED = str.maketrans({value: key for key, value in _ESCAPES.items()})
 _PLAIN = ("CONNECT", "CONNECTED")  # whose headers have no escapes, as in STOMP 1.0
 
 
@@ -35,7 +35,7 @@ def encode(frame: Frame) -> bytes:
 
 
 def _escaped(text: str) -> str:
-    return "".join(_UNESCAPED.get(c, c) for c in text)
+    return text.translate(_UNESCAPED)
 
 
 def _unescaped(text: str) -> str:
@@ -131,10 +131,9 @@ class Decoder:
 
 def _blank_line(data: bytearray, start: int) -> tuple[int, int]:
     """Where the empty line behind the headers is, and how many bytes end the head there."""
-    plain, carriage = data.find(b"\n\n", start), data.find(b"\n\r\n", start)
-    if plain >= 0 and (carriage < 0 or plain < carriage):
-        return plain, 2
-    return carriage, 3
+    plain = data.find(b"\n\n", start)
+    carriage = data.find(b"\n\r\n", start, len(data) if plain < 0 else plain + 1)
+    return (plain, 2) if carriage < 0 else (carriage, 3)
 
 
 def _head(data: bytes, max_frame: int) -> tuple[str, dict[str, str], int | None]:

@@ -19,6 +19,8 @@ from tamis.server.sockets.unread import Unread
 LOG = logging.getLogger("tamis.server.sockets")
 _BACKLOG = 2_048  # connections that the system holds until they are taken
 _AT_ONCE = 64  # connections that are taken in one turn of the event loop
+_UNSENT = getattr(socket, "TCP_NOTSENT_LOWAT", 0)  # an option that Linux and macOS have
+_MOST_UNSENT = 1 << 16  # bytes that the system takes beyond what the peer's window takes
 _REST = 1.0  # seconds without taking any, if descriptors or memory have run out
 
 
@@ -114,6 +116,8 @@ class Acceptor:
         accepted = _Accepted(taken.family, taken.type, taken.proto, taken.detach())
         accepted.address, accepted.closed = address, self._closed
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if _UNSENT:  # the system would hold megabytes for a peer that does not read
+            accepted.setsockopt(socket.IPPROTO_TCP, _UNSENT, _MOST_UNSENT)
         self._keep(self._connect(accepted))
 
     async def _connect(self, accepted: _Accepted) -> None:

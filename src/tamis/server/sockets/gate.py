@@ -6,15 +6,20 @@ import ipaddress
 from collections import Counter
 
 from tamis.server.sockets.limits import SocketLimits, descriptors
+from tamis.server.sockets.rounds import Rounds
 
 
 class Gate:
-    """One for all listeners of a server. What is refused or disconnected is counted here."""
+    """One for all listeners of a server. What is refused or disconnected is counted here.
+
+    `rounds` are shared by all connections.
+    """
 
     def __init__(self, limits: SocketLimits | None = None) -> None:
         self.limits = limits or SocketLimits()
         self.most = min(self.limits.connections, descriptors())
         self.most_per_address = min(self.limits.per_address or max(1, self.most // 2), self.most)
+        self.rounds = Rounds()
         self.open = 0
         self.refused = 0
         self.late = 0  # disconnected because they did not finish what they began

@@ -17,7 +17,7 @@ class SocketLimits:
     greeting: float = 5.0  # seconds for a TLS handshake, a request's head, a login
     arrival: float = 30.0  # seconds for a body, a frame or a packet, from its first byte
     unread: float = 120.0  # seconds in which a peer takes nothing of what it is sent
-    answers: int = 1 << 18  # bytes for one peer that wait; beyond them it is not listened to
+    answers: int = 1 << 16  # bytes for one peer that wait; beyond them it is not listened to
 
 
 def descriptors() -> int:

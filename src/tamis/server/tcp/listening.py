@@ -10,11 +10,11 @@ from typing import Generic, Protocol, TypeVar
 
 from tamis.server.sockets.accepting import Acceptor, listen
 from tamis.server.sockets.gate import Gate
-from tamis.server.sockets.limits import SocketLimits
+from tamis.server.sockets.rounds import SLICE
 
 Frame_co = TypeVar("Frame_co", covariant=True)
+_AHEAD = 1 << 15  # bytes of a peer that are read ahead; asyncio stops at twice as many
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-_TURN = 64  # frames of one peer that are taken before others have their turn
 
 
 class Listener:
@@ -33,7 +33,7 @@ class Listener:
         return self._acceptor.start()
 
     def _protocol(self) -> asyncio.Protocol:
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), self._talk)
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(_AHEAD), self._talk)
 
     async def stop(self) -> None:
         if self._acceptor is not None:
@@ -130,11 +130,12 @@ class Inbox(Generic[Frame_co]):
         reader: asyncio.StreamReader,
         decoder: Decoder[Frame_co],
         out: Outbox,
-        limits: SocketLimits,
+        gate: Gate,
     ) -> None:
-        self._reader, self._decoder, self._out, self._limits = reader, decoder, out, limits
+        self._reader, self._decoder, self._out = reader, decoder, out
+        self._gate, self._limits = gate, gate.limits
         self._clock = asyncio.get_running_loop().time
-        self._greeting = self._clock() + limits.greeting
+        self._greeting = self._clock() + gate.limits.greeting
         self._arrival: float | None = None  # when what has begun must be whole
 
     async def frames(self) -> AsyncIterator[Frame_co]:
@@ -148,8 +149,8 @@ class Inbox(Generic[Frame_co]):
             for count, frame in enumerate(self._decoder.feed(data), 1):
                 await self._out.below(self._limits.answers)
                 yield frame
-                if not count % _TURN:
-                    await asyncio.sleep(0)
+                if not count % SLICE:
+                    await self._gate.rounds.turn()
             self._await_rest(count > 0)
 
     def _await_rest(self, whole: bool) -> None:

@@ -64,7 +64,7 @@ class PacketConnection:
         self.parts, self.writer, self.peer = parts, writer, Peer()
         self.answers = Answers(self.peer)
         self.out = Outbox(writer, self._written)
-        self._in = Inbox(reader, self.peer, self.out, parts.gate.limits)
+        self._in = Inbox(reader, self.peer, self.out, parts.gate)
         self.visit: Visit | None = None
         self.session = 0
         self.names: dict[int, str] = {}  # of the channels that are open

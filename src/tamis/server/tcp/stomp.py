@@ -99,7 +99,7 @@ class StompConnection:
         self.taken: dict[str, Taken] = {}
         self._labels: dict[Key, str] = {}
         self._out = Outbox(writer, self._written)
-        self._in = Inbox(reader, Decoder(), self._out, parts.gate.limits)
+        self._in = Inbox(reader, Decoder(), self._out, parts.gate)
         self._tasks: list[asyncio.Future[None]] = []
         self._ended = False
         self._task: asyncio.Task[None] | None = None

@@ -35,12 +35,34 @@ class Http(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._await_head()
+
+    def _await_head(self) -> None:
         handler = self.timeout_keep_alive_handler
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, handler)
 
     def data_received(self, data: bytes) -> None:
         self.conn.receive_data(data)
         self.handle_events()
+
+    def on_response_complete(self) -> None:
+        """As uvicorn does it; but requests that came in a row have turns with those of others."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self._unset_keepalive_if_required()
+        self._await_head()
+        self.flow.resume_reading()
+        if self.conn.our_state is h11.DONE and self.conn.their_state is h11.DONE:
+            self.conn.start_next_cycle()
+            if self.conn.trailing_data[0]:
+                self.flow.pause_reading()
+                self.gate.rounds.add(self._next)
+
+    def _next(self) -> None:
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.handle_events()
 
     def timeout_keep_alive_handler(self) -> None:
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:

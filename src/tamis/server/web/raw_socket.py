@@ -14,6 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Close, Frame, Opcode
 
 from tamis.server.sockets.gate import Gate
+from tamis.server.sockets.rounds import SLICE
 from tamis.server.web.frame_reader import (
     BINARY,
     CLOSE,
@@ -29,7 +30,6 @@ from tamis.server.web.frame_reader import (
 )
 
 NAME = "tamis.socket"  # under which a connection's scope holds it
-_TURN = 256  # messages of one peer that are taken before others have their turn
 
 
 class RawSocket(WebSocketsSansIOProtocol):
@@ -53,6 +53,11 @@ class RawSocket(WebSocketsSansIOProtocol):
         super().handle_connect(event)
         if self.response.status_code == 101:
             self.scope["extensions"][NAME] = self  # type: ignore[assignment]
+
+    async def send(self, message: Any) -> None:
+        await super().send(message)
+        if self.initial_response is not None and self.close_sent:  # the handshake was refused:
+            self.handshake_complete = True  # uvicorn would log an error for each
 
     def attach(self, take: Callable[[bytes], None], more: Callable[[], None]) -> None:
         """From now on messages go here; the handshake is over."""
@@ -102,7 +107,7 @@ class RawSocket(WebSocketsSansIOProtocol):
         """Whether everything was taken."""
         take, following = self.take, self._reader.next
         assert take is not None
-        for _ in range(_TURN):
+        for _ in range(SLICE):
             if self.held or not self.ready or self.close_sent:
                 return False
             if (found := following()) is None:
@@ -111,7 +116,7 @@ class RawSocket(WebSocketsSansIOProtocol):
                 take(found[1])
             else:
                 self._control(*found)
-        self.loop.call_soon(self._go_on)
+        self.gate.rounds.add(self._go_on)
         return False
 
     def _control(self, opcode: int, payload: bytes) -> None:
