@@ -40,6 +40,7 @@ Sink = Callable[[act.ToSession], None]
 Write = Callable[[bytes, int], None]  # takes a frame, and how many messages are in it
 T = TypeVar("T")
 LOG = logging.getLogger("tamis.server")
+_CANCEL_AGAIN = 1.0  # seconds
 _FLUSH = 0.2  # seconds between two writes of cursors and audits
 _PAUSES = (0.1, 0.5, 2.0)  # seconds before the log is read again that could not be read
 _PACE = 2_048  # messages that are judged at a time, at first
@@ -101,10 +102,10 @@ class Hub:
         with contextlib.suppress(TamisError):  # it waits, and is written below
             await self._flush()
         self._stopping = True
-        while self._tasks:
+        while self._tasks:  # once more for a task that met its cancellation and an answer at once
             for task in self._tasks:
                 task.cancel()
-            await asyncio.wait(self._tasks)
+            await asyncio.wait(self._tasks, timeout=_CANCEL_AGAIN)
         await self._write_last()
         for work in self.last:
             await asyncio.to_thread(work)
