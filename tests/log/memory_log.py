@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from tamis.errors import LogError
 from tamis.log import Remembered
+from tamis.pubsub.broker import intake
 from tamis.pubsub.broker.records import Block, Record
 
 
@@ -23,7 +24,10 @@ class MemoryLog:
         for block in blocks:
             self.blocks.setdefault(block.channel, []).append(block)
             self.next[block.channel] = block.last + 1
-            self.numbers.setdefault(block.channel, {}).update(block.numbers)
+            numbers = self.numbers.setdefault(block.channel, {})
+            for name, stored in block.numbers.items():
+                numbers.pop(name, None)
+                numbers[name] = stored
             ids = self.ids.setdefault(block.channel, {})
             for record in block.records:
                 if record.id:
@@ -57,7 +61,8 @@ class MemoryLog:
         return sorted({r.subject for r in self._all(channel)})
 
     def remembered(self, channel: int) -> Remembered:
-        return Remembered(dict(self.numbers.get(channel, {})), dict(self.ids.get(channel, {})))
+        numbers = list(self.numbers.get(channel, {}).items())[-intake.MAX_PUBLISHERS :]
+        return Remembered(dict(numbers), dict(self.ids.get(channel, {})))
 
     def trim(self, channel: int, before: int) -> int:
         kept = [block for block in self.blocks.get(channel, []) if block.last >= before]

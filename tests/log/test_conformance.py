@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from log.memory_log import MemoryLog
 from tamis.errors import LogError
 from tamis.log import SqliteLog
+from tamis.pubsub.broker import intake
 from tamis.pubsub.broker.records import Block, Record
 
 
@@ -105,6 +106,16 @@ def test_numbers_of_a_publisher_are_those_of_its_last_block(log):
     log.append([Block(1, (record(1, number=1),), {"p": [0, 1, 1], "q": [0, 5, 6]})])
     log.append([Block(1, (record(2, number=3),), {"p": [0, 1, 1, 3, 3]})])
     assert log.remembered(1).numbers == {"p": [0, 1, 1, 3, 3], "q": [0, 5, 6]}
+
+
+def test_publishers_that_stored_numbers_last_are_remembered(log, monkeypatch):
+    monkeypatch.setattr(intake, "MAX_PUBLISHERS", 2)
+    for sequence, name in enumerate(("p", "q", "p", "r"), 1):
+        log.append([Block(1, (record(sequence),), {name: [0, sequence, sequence]})])
+    assert list(log.remembered(1).numbers.items()) == [("p", [0, 3, 3]), ("r", [0, 4, 4])]
+    log.trim(1, 3)
+    monkeypatch.undo()
+    assert {"p", "r"} <= log.remembered(1).numbers.keys()
 
 
 def test_drop_forgets_everything(log):

@@ -11,6 +11,7 @@ import pytest
 
 from tamis.errors import HoleError, LogError
 from tamis.log import SqliteLog
+from tamis.pubsub.broker import intake
 from tamis.pubsub.broker.records import Block, Record
 
 BODY = b'{"symbol": "IBM", "price": 120.5}'
@@ -100,6 +101,27 @@ def test_a_log_that_knew_only_highest_numbers_learns_the_ranges(tmp_path):
     log = SqliteLog(path)
     assert log.remembered(1).numbers == {"p": [6]}
     log.close()
+
+
+def test_trimming_forgets_old_publishers_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr(intake, "MAX_PUBLISHERS", 3)
+    with SqliteLog(tmp_path / "log.db") as log:
+        for n in range(1, 11):
+            log.append([Block(1, numbered(n, (f"p{n}", 1)).records, {f"p{n}": [0, 1, 1]})])
+        log.append([Block(2, numbered(1, ("other", 1)).records, {"other": [0, 1, 1]})])
+        log.trim(1, 2)
+        names = log._writer.execute("SELECT name FROM publisher_numbers ORDER BY name").fetchall()
+    assert [name for (name,) in names] == ["other", "p10", "p8", "p9"]
+
+
+def test_a_log_that_did_not_know_how_recent_publishers_are_opens(tmp_path):
+    path = tmp_path / "log.db"
+    with SqliteLog(path) as log:
+        log.append([Block(1, numbered(1, ("p", 1)).records, {"p": [0, 1, 1]})])
+        log._writer.execute("ALTER TABLE publisher_numbers DROP COLUMN used")
+    with SqliteLog(path) as log:
+        log.append([Block(1, numbered(2, ("q", 1)).records, {"q": [0, 1, 1]})])
+        assert list(log.remembered(1).numbers) == ["p", "q"]
 
 
 def test_a_flipped_bit_in_the_last_block_is_told_when_it_opens(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from log.memory_log import MemoryLog
 from tamis.errors import LogError, MessageError
 from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker import intake
 from tamis.pubsub.broker import numbers as module
 from tamis.pubsub.broker.intake import Admission, Draft
 from tamis.pubsub.broker.judge import Language
@@ -197,3 +198,14 @@ def test_a_request_with_a_number_that_is_too_old_stores_nothing(broker, monkeypa
     with pytest.raises(MessageError, match="sequence 1 is too old"):
         broker.publish(9, 1, "p", [Draft("a", b"{}", 5, "X"), Draft("a", b"{}", 1)])
     assert publish(broker, (5, "X")) == [3]
+
+
+def test_publishers_that_stored_nothing_for_longest_are_forgotten(broker, monkeypatch):
+    """Then a number that is sent again counts as new."""
+    monkeypatch.setattr(intake, "MAX_PUBLISHERS", 2)
+    for name in ("p", "q", "p", "r"):
+        publish(broker, (broker.published + 1, ""), publisher=name)
+    assert list(broker.channels[1].admission.numbers) == ["p", "r"]
+    assert publish(broker, (3, ""), publisher="p") is None  # nothing to commit
+    assert publish(broker, (2, ""), publisher="q") == [5]
+    assert list(broker.channels[1].admission.numbers) == ["r", "q"]

@@ -1,4 +1,5 @@
-"""Log files of older versions, which kept only the highest number of each publisher."""
+"""Log files of older versions, which kept only the highest number of each publisher, or its numbers
+without how recent they are."""
 
 from __future__ import annotations
 
@@ -8,13 +9,20 @@ from tamis.log import blocks as codec
 from tamis.pubsub.broker.numbers import Numbers
 
 
+def add_used(db: sqlite3.Connection) -> None:
+    """Publishers of which it is not known how recent they are, are the oldest ones."""
+    names = [row[1] for row in db.execute("PRAGMA table_info(publisher_numbers)")]
+    if "used" not in names:
+        db.execute("ALTER TABLE publisher_numbers ADD COLUMN used INTEGER NOT NULL DEFAULT 0")
+
+
 def highest_only(db: sqlite3.Connection) -> bool:
     query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'publisher'"
     return db.execute(query).fetchone() is not None
 
 
 def stored_numbers(db: sqlite3.Connection) -> list[tuple[object, ...]]:
-    """Rows (channel, publisher, packed numbers), and the old table is gone.
+    """Rows (channel, publisher, packed numbers, 0), and the old table is gone.
 
     Which numbers were stored is read from the messages that are kept. Of numbers before them
     nothing is known, and of none if a block is damaged.
@@ -27,7 +35,7 @@ def stored_numbers(db: sqlite3.Connection) -> list[tuple[object, ...]]:
         kept = _kept(db, channel)
         for name, number in publishers.items():
             packed = kept.get(name, Numbers(number)).packed()
-            rows.append((channel, name, codec.packed(packed)))
+            rows.append((channel, name, codec.packed(packed), 0))
     db.execute("DROP TABLE publisher")
     return rows
 

@@ -12,9 +12,9 @@ from tamis.pubsub.broker.records import Block, Record
 @dataclass(frozen=True, slots=True)
 class Remembered:
     """What tells a message that is sent again: publishers' numbers (as the last `Block.numbers`
-    had them), and message ids."""
+    had them), and message ids. Of each only the newest: see `MAX_PUBLISHERS` and `MAX_IDS`."""
 
-    numbers: dict[str, list[int]]
+    numbers: dict[str, list[int]]  # who stored numbers last comes last
     ids: dict[str, int]  # the newest, with their sequences, in order of the sequences
 
 

@@ -19,11 +19,11 @@ from tamis.errors import HoleError, LogError
 from tamis.files import make_private
 from tamis.log import blocks as codec
 from tamis.log.mark import Mark
-from tamis.log.migrating import highest_only, stored_numbers
+from tamis.log.migrating import add_used, highest_only, stored_numbers
 from tamis.log.protocol import Remembered
+from tamis.pubsub.broker import intake
 from tamis.pubsub.broker.records import Block, Record
 
-IDS = 100_000  # message ids that are remembered for each channel
 _MOST_READ = 32 << 20  # bytes of messages that are read at once, and one block
 _CACHED = 8  # megabytes of pages
 _TABLES = """
@@ -47,6 +47,7 @@ CREATE TABLE IF NOT EXISTS subject (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS publisher_numbers (
     channel INTEGER NOT NULL, name TEXT NOT NULL, packed TEXT NOT NULL,
+    used INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (channel, name)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS message_id (
@@ -56,13 +57,13 @@ CREATE TABLE IF NOT EXISTS message_id (
 """
 _REMEMBER = """
 INSERT INTO publisher_numbers {}
-ON CONFLICT (channel, name) DO UPDATE SET packed = excluded.packed
+ON CONFLICT (channel, name) DO UPDATE SET packed = excluded.packed, used = excluded.used
 """
 _SUBJECT = "INSERT INTO subject {}"
 _ID = "INSERT INTO message_id {}"
 # Rows by one statement: SQLite gives Python's lock back once for all, not once for each.
-_AT_ONCE = "SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE TRUE"
-_ONE_BY_ONE = "VALUES (?, ?, ?)"
+_AT_ONCE = "SELECT {} FROM json_each(?) WHERE TRUE"
+_ONE_BY_ONE = "VALUES ({})"
 _NEXT = "INSERT INTO channel VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET next = excluded.next"
 _RESTORE = "restore it from a backup"
 _encode = msgspec.json.Encoder().encode
@@ -87,6 +88,7 @@ class SqliteLog:
             make_private(self.path)
             self._writer = self._connect()
             self._writer.executescript(_TABLES)
+            add_used(self._writer)
             self._mark = Mark(self.path)
             self._check(self._mark)
             if highest_only(self._writer):
@@ -181,7 +183,8 @@ class SqliteLog:
         self._insert(
             _SUBJECT, [(channel, name, block.last) for name in {r.subject for r in records}]
         )
-        packed = [(channel, name, codec.packed(one)) for name, one in block.numbers.items()]
+        numbers = block.numbers.items()
+        packed = [(channel, name, codec.packed(one), block.last) for name, one in numbers]
         self._insert(_REMEMBER, packed)
         self._insert(_ID, [(channel, r.sequence, r.id) for r in records if r.id])
 
@@ -190,9 +193,11 @@ class SqliteLog:
             return
         text = _encode(rows).decode()
         if "\\" in text:  # SQLite's JSON cuts texts at U+0000, and its versions escape differently
-            self._writer.executemany(statement.format(_ONE_BY_ONE), rows)
+            values = _ONE_BY_ONE.format(", ".join("?" for _ in rows[0]))
+            self._writer.executemany(statement.format(values), rows)
         else:
-            self._writer.execute(statement.format(_AT_ONCE), (text,))
+            values = _AT_ONCE.format(", ".join(f"value ->> {i}" for i in range(len(rows[0]))))
+            self._writer.execute(statement.format(values), (text,))
 
     def trim(self, channel: int, before: int) -> int:
         with self._transaction():
@@ -206,7 +211,12 @@ class SqliteLog:
         execute(
             "DELETE FROM message_id WHERE channel = ?1 AND sequence < (SELECT min(sequence) FROM "
             "(SELECT sequence FROM message_id WHERE channel = ?1 ORDER BY sequence DESC LIMIT ?2))",
-            (channel, IDS),
+            (channel, intake.MAX_IDS),
+        )
+        execute(
+            "DELETE FROM publisher_numbers WHERE channel = ?1 AND used < (SELECT min(used) FROM "
+            "(SELECT used FROM publisher_numbers WHERE channel = ?1 ORDER BY used DESC LIMIT ?2))",
+            (channel, intake.MAX_PUBLISHERS),
         )
 
     def drop(self, channel: int) -> None:
@@ -340,13 +350,17 @@ class SqliteLog:
     def remembered(self, channel: int) -> Remembered:
         with self._told():
             execute = self._reader.execute
-            query = "SELECT name, packed FROM publisher_numbers WHERE channel = ?"
-            numbers = {name: codec.unpacked(packed) for name, packed in execute(query, (channel,))}
+            query = (
+                "SELECT name, packed FROM publisher_numbers WHERE channel = ? "
+                "ORDER BY used DESC LIMIT ?"
+            )
+            rows = execute(query, (channel, intake.MAX_PUBLISHERS)).fetchall()
+            numbers = {name: codec.unpacked(packed) for name, packed in reversed(rows)}
             query = (
                 "SELECT id, sequence FROM message_id WHERE channel = ? "
                 "ORDER BY sequence DESC LIMIT ?"
             )
-            ids = dict(reversed(execute(query, (channel, IDS)).fetchall()))
+            ids = dict(reversed(execute(query, (channel, intake.MAX_IDS)).fetchall()))
         return Remembered(numbers, ids)
 
     def close(self) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import msgspec
 
 from tamis.pubsub.broker.numbers import Numbers
 from tamis.pubsub.broker.records import Block, Record
 
-FORGOTTEN = 100_000  # message ids that are remembered for each channel
+MAX_IDS = 100_000  # message ids that are remembered for each channel
+MAX_PUBLISHERS = 100_000  # publishers whose numbers are remembered for each channel
 
 
 class Draft(msgspec.Struct, gc=False):
@@ -30,7 +32,8 @@ class Draft(msgspec.Struct, gc=False):
 @dataclass(slots=True)
 class Admission:
     """What a channel remembers in order to store a message once: numbers by publisher, and ids
-    with their sequences, the oldest first."""
+    with their sequences, the oldest first. A publisher is as old as the last message of it that was
+    stored with a number."""
 
     numbers: dict[str, Numbers] = field(default_factory=dict)
     ids: dict[str, int] = field(default_factory=dict)
@@ -41,10 +44,18 @@ class Admission:
         return cls({name: Numbers(*one) for name, one in packed.items()}, ids)
 
     def remember(self, numbers: dict[str, Numbers], ids: dict[str, int]) -> None:
-        self.numbers.update(numbers)
+        for publisher, stored in numbers.items():
+            self.numbers.pop(publisher, None)
+            self.numbers[publisher] = stored
         self.ids.update(ids)
-        for old in list(islice(self.ids, max(len(self.ids) - FORGOTTEN, 0))):
-            del self.ids[old]
+        _forget(self.numbers, MAX_PUBLISHERS)
+        _forget(self.ids, MAX_IDS)
+
+
+def _forget(known: dict[str, Any], most: int) -> None:
+    """All but the newest."""
+    for old in list(islice(known, max(len(known) - most, 0))):
+        del known[old]
 
 
 class Batch:

@@ -148,9 +148,10 @@ class LiveChannel:
         touched: dict[int, Session],
     ) -> None:  # fmt: skip
         """Pairs of a message and a subscription, one by one."""
-        rows, found = (np.searchsorted(offsets, pairs, side="right") - 1).tolist(), numbers[pairs]
-        self.counted.update(np.unique(found).tolist())
-        for row, number in zip(rows, found.tolist(), strict=True):
+        rows = (np.searchsorted(offsets, pairs, side="right") - 1).tolist()
+        matched = numbers[pairs].tolist()
+        self.counted.update(matched)
+        for row, number in zip(rows, matched, strict=True):
             subscription = self._by_number[number]
             assert subscription is not None
             subscription.matched += 1
