@@ -183,8 +183,11 @@ class World:
         self.judge()
 
     def judge(self) -> None:
-        """Some of what waits, or all."""
+        """Some of what waits, or all; if it fails, some or all of the search for the reason."""
         self.broker.match((1, 2, None)[self.random.randrange(3)])
+        if self.broker.searching:
+            self.broker.search((1, 2, None)[self.random.randrange(3)])
+            self.broker.match()
 
     def store(self) -> None:
         if self.stores:

@@ -77,6 +77,7 @@ class Hub:
         self._afterwards: deque[Callable[[], None]] = deque()
         self._pace = _PACE  # messages that are judged at a time
         self._matching = self._tidying = self._finishing = False  # slices of it are to come
+        self._searching = False
         self._pumping = False
         self._sinks: dict[int, Sink] = {}
         self._writers: dict[int, Write] = {}
@@ -270,6 +271,15 @@ class Hub:
         self._tidying = False
         self.pump()
 
+    def _search(self) -> None:
+        """A slice of it: look for subscriptions on which judges fail."""
+        end = time.monotonic() + SLICE
+        while self.broker.searching and time.monotonic() < end:
+            with self._guarded("searching for subscriptions that fail"):
+                self.broker.search(1)
+        self._searching = False
+        self._match()
+
     async def judged(self, live: LiveChannel) -> None:
         """Wait until what is committed now was judged: who subscribes later does not get it."""
         last = live.next - 1
@@ -315,6 +325,9 @@ class Hub:
         if self.broker.leaving and not self._tidying:
             self._tidying = True
             self.loop.call_soon(self._tidy)
+        if self.broker.searching and not self._searching:
+            self._searching = True
+            self.loop.call_soon(self._search)
 
     def _do(self, action: act.Action) -> None:
         match action:

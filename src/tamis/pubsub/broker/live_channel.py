@@ -13,6 +13,7 @@ import numpy as np
 from tamis.engine.ids import Id
 from tamis.engine.matcher import Matcher
 from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.culprits import Search
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.records import Record
@@ -42,6 +43,7 @@ class LiveChannel:
         self.owned = Owned()
         self.aside: set[str] = set()  # names of subscriptions that were set aside
         self.waiting: list[Record] = []
+        self.search: Search | None = None  # for those on which the judge fails; messages wait
         self._by_number: list[Subscription | None] = [None]
         self.seats = Seats()
         self._free: list[int] = []  # numbers that can be given again
@@ -67,7 +69,7 @@ class LiveChannel:
         if subscription.name not in self.subscriptions:
             self.owned.add(subscription)
         self.subscriptions[subscription.name] = subscription
-        self.judge.put(*_filter(subscription))
+        self.judge.put(*subscription.judge_filter())
         subscription.problem = ""
         self.aside.discard(subscription.name)
 
@@ -87,7 +89,7 @@ class LiveChannel:
         for one in many:
             one.number = one.number or self.number_for()
             self._by_number[one.number] = one
-        bad = self.judge.restore(map(_filter, many), saved)
+        bad = self.judge.restore(map(Subscription.judge_filter, many), saved)
         for number, error in bad.items():
             if (held := self._by_number[int(number)]) is not None:
                 held.problem = str(error)
@@ -165,34 +167,11 @@ class LiveChannel:
 
     # --- faults ---------------------------------------------------------------------
 
-    def culprits(self) -> list[Subscription]:
-        """Subscriptions on which no judge can judge what waits. The newest are looked at first, in
-        groups that double: what was there before the last message did no harm then."""
-        numbers, size = [int(n) for n in self.judge.matcher][::-1], 1
-        while numbers:
-            group, numbers = numbers[:size], numbers[size:]
-            if found := self._failing(group):
-                return found
-            size *= 2
-        return []
-
-    def _failing(self, numbers: list[int]) -> list[Subscription]:
-        held = [one for n in numbers if (one := self._by_number[n]) is not None]
-        if not held or self._sound(held):
-            return []
-        if len(held) == 1:  # twice more: it may have been an accident
-            return [] if self._sound(held) or self._sound(held) else held
-        half = len(numbers) // 2
-        return [*self._failing(numbers[:half]), *self._failing(numbers[half:])]
-
-    def _sound(self, held: list[Subscription]) -> bool:
-        judge = Judge(self.language)
-        try:
-            judge.restore(map(_filter, held))
-            judge.judge(self.waiting)
-        except Exception:
-            return False
-        return True
+    def look_for_culprits(self, most: int | None, error: Exception) -> Search:
+        """Begin to search for those on which the judge failed, with the first `most` messages."""
+        held = self.held(self.judge.matcher)
+        self.search = Search(self.language, held, self.waiting[:most], error)
+        return self.search
 
     def set_aside(self, subscription: Subscription, problem: str) -> None:
         """It stays, and nothing is judged by it until somebody puts it again."""
@@ -211,7 +190,7 @@ class LiveChannel:
         """A new judge of all that were not set aside."""
         judge = Judge(self.language)
         held = [one for one in self.subscriptions.values() if not one.problem]
-        judge.restore(map(_filter, held))
+        judge.restore(map(Subscription.judge_filter, held))
         judge.changes += self.judge.changes
         self.judge = judge
 
@@ -241,10 +220,6 @@ def _sizes(records: list[Record]) -> Numbers:
     """Bytes of each message, without what a protocol writes around it."""
     bodies, subjects = map(len, map(_BODY, records)), map(len, map(_SUBJECT, records))
     return np.fromiter(map(add, bodies, subjects), np.int64, len(records))
-
-
-def _filter(one: Subscription) -> tuple[int, str, str, str]:
-    return one.number, one.filter.subjects, one.filter.selector, one.bound
 
 
 class Owned:

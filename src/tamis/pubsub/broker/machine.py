@@ -2,8 +2,8 @@
 
 After every call take `actions()` and do them in order. The way of a message: `publish` admits it
 to a group; `tick` closes the group and asks for a commit; `committed` acknowledges it; `match`
-judges it and delivers. Nothing is acknowledged before the commit, and a filter that changes is
-stored before any message is judged by it.
+judges it and delivers, and `search` looks for the reason if a judge fails. Nothing is acknowledged
+before the commit, and a filter that changes is stored before any message is judged by it.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Broker:
         self._storing: list[Change] = []
         self._scratch: Scratch = {}
         self._leaving: deque[Session | LiveChannel] = deque()  # gone, with subscriptions left
+        self._searching: deque[LiveChannel] = deque()
         self.busy = self.published = self.delivered = 0
 
     def actions(self) -> list[act.Action]:
@@ -158,39 +159,70 @@ class Broker:
                 before = channel.deliveries
                 self._match(channel, touched, most)
                 self.delivered += channel.deliveries - before
-                more = more or bool(channel.waiting)
+                more = more or (bool(channel.waiting) and channel.search is None)
         self._flush(touched)
         self._store()
         return more and not self._storing
 
     def _match(self, channel: LiveChannel, touched: dict[int, Session], most: int | None) -> None:
-        """If the judge fails, everybody reads from the log: nothing that was committed is passed
-        over."""
+        """If the judge fails and no subscription is the reason, everybody reads from the log:
+        nothing that was committed is passed over."""
         try:
-            gathered = channel.hand_out(self._judged(channel, most), touched)
+            judged = self._judged(channel, most) if self._settled(channel) else None
+            gathered = None if judged is None else channel.hand_out(judged, touched)
         except Exception as error:
             self._report(f"judging channel {channel.number}", error)
-            channel.fall_behind()
-            for subscription in channel.subscriptions.values():
-                self._feed(subscription)
+            self._fall_behind(channel)
         else:
             if gathered is not None:
                 self._actions.append(gathered)
 
-    def _judged(self, channel: LiveChannel, most: int | None) -> Judged:
-        """A judge that fails tries once more, and then without those on which it fails."""
-        tries = 0
-        while True:
+    def _judged(self, channel: LiveChannel, most: int | None) -> Judged | None:
+        """A judge that fails tries once more. Then those on which it fails are searched for, and
+        the messages of the channel wait until that is over."""
+        for again in (True, False):
             try:
                 return channel.judged(most)
             except Exception as error:
                 self._report(f"judging channel {channel.number}", error)
-                tries += 1
-                culprits = channel.culprits() if tries > 1 else []
-                if tries > 1 and not culprits:
-                    raise
-                for culprit in culprits:
-                    self.fail(culprit, error)
+                if not again:
+                    channel.look_for_culprits(most, error)
+                    self._searching.append(channel)
+        return None
+
+    def _settled(self, channel: LiveChannel) -> bool:
+        """Whether messages can be judged: no search is on. One that is over takes effect here."""
+        search = channel.search
+        if search is None or not search.over:
+            return search is None
+        channel.search = None
+        for culprit in search.culprits():
+            if channel.subscriptions.get(culprit.name) is culprit:
+                self.fail(culprit, search.error)
+        if not search.successful:
+            self._fall_behind(channel)
+        return bool(channel.waiting)
+
+    def _fall_behind(self, channel: LiveChannel) -> None:
+        if channel.waiting:
+            channel.fall_behind()
+        for subscription in channel.subscriptions.values():
+            self._feed(subscription)
+
+    @property
+    def searching(self) -> bool:
+        """Whether there are steps for `search` to do."""
+        return bool(self._searching)
+
+    def search(self, most: int | None = None) -> None:
+        """Search for subscriptions on which judges fail, up to `most` steps; then call `match`."""
+        while self._searching and (most is None or most > 0):
+            channel = self._searching.popleft()
+            if channel.search is not None and self.channels.get(channel.number) is channel:
+                channel.search.step()
+                if not channel.search.over:
+                    self._searching.append(channel)
+            most = None if most is None else most - 1
 
     def _report(self, where: str, error: Exception) -> None:
         self._actions.append(act.Fault(where, error))

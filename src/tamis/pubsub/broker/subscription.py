@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tamis.pubsub.broker.shapes import Shape
 
 NOWHERE: dict[str, str | int] = {}  # one for all subscriptions that sessions fetch
+Filter = tuple[int, str, str, str]  # number, subjects, selector, and the selector added to it
 ENVELOPE = 128  # bytes that a protocol writes around a message, about
 
 
@@ -88,6 +89,9 @@ class Subscription:
     @property
     def filter(self) -> Version:
         return self.versions[-1]
+
+    def judge_filter(self) -> Filter:
+        return self.number, self.filter.subjects, self.filter.selector, self.bound
 
     def at(self, sequence: int) -> Version:
         return in_force(self.versions, sequence)
