@@ -158,3 +158,12 @@ def test_without_a_culprit_everybody_reads_from_the_log(broker, monkeypatch):
     found = finish(broker)
     assert found["ended"] == []
     assert sorted(found["read"]) == sorted(f"s{i}" for i in range(30))
+
+
+def test_a_channel_whose_judge_cannot_be_prepared_opens_and_says_so(sizes):
+    broker = Broker()
+    bad = Stored(1, "bad", "p", (Version(1, ">", "poison = 1"),), number=1)
+    broker.open(1, Language(Schema.of(n=int)), stored=[(bad, "")])
+    (fault,) = broker.actions()
+    assert (fault.where, str(fault.error)) == ("preparing channel 1", "planted")
+    assert "bad" in broker.channels[1].subscriptions

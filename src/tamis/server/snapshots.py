@@ -41,11 +41,11 @@ class Snapshots:
         changes = judge.changes
         if changes - self._saved.get(channel, 0) < max(_FEWEST, len(judge.matcher) // 20):
             return
-        judge.prepare()  # here, for the event loop would wait for it
-        self._directory.mkdir(mode=0o700, exist_ok=True)
         try:
+            judge.prepare()  # here, for the event loop would wait for it
+            self._directory.mkdir(mode=0o700, exist_ok=True)
             judge.matcher.save(self._path(channel))
-        except (OSError, SnapshotError) as error:  # no space, perhaps: the next start takes longer
+        except Exception as error:  # no space, or a judge that fails: the next start takes longer
             LOG.warning("no snapshot of channel %d: %s", channel, error)
             return
         self._saved[channel] = changes

@@ -6,7 +6,6 @@ carries as attributes of their own: so an index leads to a subscription by its s
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -238,11 +237,8 @@ class Judge:
         )  # fmt: skip
 
     def prepare(self) -> None:
-        """Make the tables that the first batch would make; in any thread. If that fails, it will
-        fail again with messages, where somebody looks for the reason."""
-        if not len(self.matcher):
-            return
-        with contextlib.suppress(Exception):
+        """Make the tables that the first batch would make; in any thread."""
+        if len(self.matcher):
             self.judge([Record(1, 0, "", 0, "", "prepare", b"{}")] * _BATCH)
 
     def remove(self, number: int) -> None:

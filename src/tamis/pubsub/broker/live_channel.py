@@ -94,7 +94,6 @@ class LiveChannel:
             if (held := self._by_number[int(number)]) is not None:
                 held.problem = str(error)
                 self.aside.add(held.name)
-        self.judge.prepare()
         self.subscriptions.update((s.name, s) for s in many)
         for one in many:
             self.owned.add(one)

@@ -78,6 +78,10 @@ class Broker:
         channel = LiveChannel(number, language, next, time, admission or Admission())
         self.channels[number] = channel
         channel.restore(stored, self.limits.window, saved)
+        try:
+            channel.judge.prepare()
+        except Exception as error:  # messages will show whether a subscription is the reason
+            self._report(f"preparing channel {number}", error)
         return channel
 
     def close(self, number: int) -> None:
