@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from server.servers import QUOTES, served
 from tamis.client import Agent, AsyncAgent
-from tamis.errors import SubscriptionError, TamisError
+from tamis.errors import BusyError, SubscriptionError, TamisError
 from tamis.server.serve import Address
 
 
@@ -85,6 +87,48 @@ def test_a_durable_subscriber_catches_up(server, agent, channel):
         assert prices(messages, 1) == [5.0]
         messages.remove()
     assert "mine" not in str(agent.call("GET", f"/api/channels/{channel}/subscriptions"))
+
+
+@contextmanager
+def busy(server):
+    """No message may wait for the disk: all are refused."""
+    broker = server.parts.hub.broker
+    usual, broker.limits = broker.limits, replace(broker.limits, pending=0)
+    try:
+        yield
+    finally:
+        broker.limits = usual
+
+
+def test_a_number_that_was_refused_is_stored_after_its_successor(server, agent, channel):
+    def publish(number):
+        message = {"attributes": {"price": float(number)}, "sequence": number}
+        return agent.publish_many(channel, [message], publisher="me")
+
+    messages = agent.subscribe(channel)
+    with busy(server), server.http() as http:
+        with pytest.raises(BusyError):
+            publish(1)
+        answer = http.post(f"/api/channels/{channel}/messages", json={"attributes": {}})
+        assert answer.status_code == 429
+    assert [publish(number) for number in (2, 1, 2, 1)] == [[1], [2], [0], [0]]
+    assert prices(messages, 2) == [2.0, 1.0]
+
+
+def test_messages_that_were_refused_among_others_can_be_sent_again(server, channel):
+    async def main():
+        async with AsyncAgent(server.url) as agent:
+            messages = await agent.subscribe(channel)
+            await agent.publish(channel, {"price": 0.0})
+            with busy(server):
+                work = [agent.publish(channel, {"price": float(i)}) for i in (1, 2)]
+                for refused in await asyncio.gather(*work, return_exceptions=True):
+                    assert isinstance(refused, BusyError)
+            for price in (3.0, 2.0, 1.0):
+                await agent.publish(channel, {"price": price})
+            return [(await messages.get(30)).attributes["price"] for _ in range(4)]
+
+    assert asyncio.run(main()) == [0.0, 3.0, 2.0, 1.0]
 
 
 def test_a_filter_that_changes_judges_what_comes_later(server, agent, channel):

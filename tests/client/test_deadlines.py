@@ -132,7 +132,7 @@ def test_an_id_of_the_publisher_is_taken(agent, channel):
     message = {"attributes": {"price": 1.0}, "id": "order-1"}
     (first,) = agent.publish_many(channel, [message], publisher="p")
     assert first
-    assert agent.publish_many(channel, [message], publisher="p") == [0]
+    assert agent.publish_many(channel, [message], publisher="p") == [first]
 
 
 def test_mappings_that_are_not_dicts_are_messages(agent, channel):

@@ -14,6 +14,7 @@ import stomp
 import websockets.sync.client as ws
 
 from server.servers import served
+from tamis.client import Agent
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "packets"))
 from client import Client
@@ -57,6 +58,15 @@ def test_a_durable_subscription_goes_on_and_gets_what_is_new(server):
         assert messages_of(frames) == SOUND
     with server.http() as http:
         assert http.get("/api/channels/q/subscriptions/kept").json()["state"] != "paused"
+
+
+def test_agents(server):
+    with Agent(server.url) as agent:
+        messages = agent.subscribe("q", start="all")
+        assert [messages.get(20).sequence for _ in SOUND] == SOUND
+        (lost,) = messages.lost
+    assert {"first": lost.first, "last": lost.last} == HOLE
+    assert REASON in lost.reason
 
 
 def test_replay(server):

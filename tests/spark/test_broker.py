@@ -6,9 +6,13 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -17,6 +21,7 @@ from server.servers import served
 from tamis.cli import main
 from tamis.errors import InputError
 from tamis.spark import match, use_broker
+from tamis.spark.broker.place import Place
 
 QUOTES = {"attributes": {"symbol": "string", "price": "double", "n": "int", "at": "timestamp"}}
 KILLS = int(os.environ.get("TAMIS_KILLS", "0"))  # each starts a Spark of its own
@@ -165,6 +170,51 @@ def test_trimmed_messages_are_told(spark, channel, server, tmp_path):
     assert [row.n for row in spark.table("skipped").collect()] == [10]
 
 
+def test_a_damaged_block_is_told_or_skipped(spark, channel, server):
+    channel.make()
+    for start in (0, 10, 20):
+        channel.publish(*({"n": start + i} for i in range(10)))
+    entry = server.parts.channels.by_name["main", channel.name].entry
+    with closing(sqlite3.connect(server.parts.hub.log.path)) as db, db:
+        where = (entry.number,)
+        db.execute("UPDATE block SET crc = crc + 1 WHERE channel = ? AND first = 11", where)
+    reader = spark.read.format("tamis").options(**channel.options)
+    with pytest.raises(
+        Exception, match=r"messages 11 to 20 of channel \w+ cannot be read.*checksum"
+    ):
+        reader.load().collect()
+    sound = reader.option("lost", "skip").load().orderBy("_sequence")
+    assert [row.n for row in sound.collect()] == [*range(10), *range(20, 30)]
+
+
+def test_rows_that_were_refused_are_sent_again_and_stored_once(spark, channel, server):
+    channel.make({})
+    broker = server.parts.hub.broker
+    usual, before = broker.limits, broker.busy
+    broker.limits = replace(usual, pending=0)
+
+    def recover():
+        limit = time.monotonic() + 60
+        while broker.busy == before and time.monotonic() < limit:
+            time.sleep(0.01)
+        broker.limits = usual
+
+    thread = threading.Thread(target=recover)
+    thread.start()
+    writer = spark.range(50).write.format("tamis").options(**channel.options)
+    writer.mode("append").save()
+    thread.join()
+    assert broker.busy > before
+    assert sorted(m["attributes"]["id"] for m in channel.log()) == list(range(50))
+    place, messages = (
+        Place.of(channel.options),
+        [b'{"sequence":%d,"attributes":{}}' % i for i in (1, 2)],
+    )
+    for some in (messages[1:], messages, messages):  # the first was refused, then sent again
+        place.publish("spark/query/0", some)
+    assert len(channel.log()) == 52
+
+
 def test_tamis_run_from_a_channel_to_a_channel(spark, channel, tmp_path, capfd):
     out = f"{channel.name}_out"
     channel.make().make({}, out)
@@ -240,7 +290,6 @@ def test_a_query_that_is_killed_loses_nothing_and_publishes_nothing_twice(channe
 def test_options_of_columns(spark, channel):
     from pyspark.sql import types
 
-    from tamis.spark.broker.place import Place
     from tamis.spark.broker.sink import StreamSink
     from tamis.spark.broker.source import Reading
 

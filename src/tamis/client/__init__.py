@@ -2,6 +2,6 @@
 
 from tamis.client.agent import Agent, Messages
 from tamis.client.async_agent import AsyncAgent
-from tamis.client.received import Received, Subscribed
+from tamis.client.received import Lost, Received, Subscribed
 
-__all__ = ["Agent", "AsyncAgent", "Messages", "Received", "Subscribed"]
+__all__ = ["Agent", "AsyncAgent", "Lost", "Messages", "Received", "Subscribed"]

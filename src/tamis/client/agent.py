@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from tamis.client.async_agent import AsyncAgent
-from tamis.client.received import Received, Subscribed
+from tamis.client.received import Lost, Received, Subscribed
 from tamis.client.remote import HERE, TIMEOUT
 from tamis.client.requests import check_text, checked_messages
 from tamis.errors import ClosedError, TamisError
@@ -177,7 +177,8 @@ class Messages:
         return self._subscribed.notes
 
     @property
-    def lost(self) -> list[tuple[int, int]]:
+    def lost(self) -> list[Lost]:
+        """Messages that were gone before they could be read, and why."""
         return self._subscribed.lost
 
     def get(self, timeout: float | None = None) -> Received:

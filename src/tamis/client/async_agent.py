@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 from tamis.client import rest
-from tamis.client.received import CallbackFailure, Received, Subscribed
+from tamis.client.received import CallbackFailure, Lost, Received, Subscribed
 from tamis.client.remote import HERE, TIMEOUT, Remote
 from tamis.client.requests import check_subscription, check_text, checked_messages, encoded
 from tamis.errors import (
@@ -273,7 +273,7 @@ class AsyncAgent:
             case "lost":
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:  # else the program has just left it
-                    known.lost.append((found["first"], found["last"]))
+                    known.lost.append(Lost(found["first"], found["last"], found["reason"]))
             case "taken":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tamis.errors import ClosedError, TamisError
 
@@ -37,12 +37,20 @@ class Received:
         return {**shown, "summarised": True} if self.summarised else shown
 
 
+class Lost(NamedTuple):
+    """Sequences that were gone before they could be read."""
+
+    first: int
+    last: int
+    reason: str  # "trimmed", or why the broker cannot read them
+
+
 @dataclass(eq=False)
 class Subscribed:
     """A subscription of an agent: iterate over it, or give a callback when you subscribe.
 
     Every message comes once, in order, whatever happens to the connection; `lost` are ranges of
-    sequences that the broker trimmed before they could be read.
+    sequences that were gone before they could be read.
     """
 
     agent: AsyncAgent
@@ -51,7 +59,7 @@ class Subscribed:
     wish: dict[str, Any]
     callback: Callable[[Received], Any] | None = None
     notes: list[str] = field(default_factory=list)
-    lost: list[tuple[int, int]] = field(default_factory=list)
+    lost: list[Lost] = field(default_factory=list)
     highest: dict[str, tuple[int, int]] = field(default_factory=dict)  # by source
     done: dict[str, int] = field(default_factory=dict)  # what was acknowledged, by source
     confirmed: bool = False
