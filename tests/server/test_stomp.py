@@ -25,9 +25,7 @@ def frame(command, body="", **headers):
 def answers(server, *frames):
     """All that the server says until it ends, after these frames and DISCONNECT."""
     with socket.create_connection(("127.0.0.1", server.stomp), 20) as peer:
-        for one in frames:
-            peer.sendall(one)
-        peer.sendall(frame("DISCONNECT"))
+        peer.sendall(b"".join(frames) + frame("DISCONNECT"))
         found = b""
         while data := peer.recv(65536):
             found += data

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-LOG = logging.getLogger("tamis.server")
+LOG = logging.getLogger("tamis.server.pauses")
 LIMIT = 0.05  # seconds; a longer pause is logged
 _BEAT = 0.005  # seconds between two beats: no pause is measured shorter than it was by more
 _MINUTE = 60.0
