@@ -87,7 +87,7 @@ class Batch:
         new: list[tuple[str, Draft]] = []
         for draft in drafts:
             if draft.number and numbers is None:
-                numbers = self._numbers(publisher, once, before)
+                numbers = self._numbers(publisher, once, before, len(drafts) > 1)
             if draft.id and (known := self._by_id(draft.id, ids, once, before)) is not None:
                 places.append(known)
             elif numbers is not None and draft.number and not numbers.add(draft.number):
@@ -105,9 +105,14 @@ class Batch:
             self.ids.update(ids)
         return places
 
-    def _numbers(self, publisher: str, once: Admission, before: Batch | None) -> Numbers:
-        """A copy of what will be stored before the next draft."""
+    def _numbers(
+        self, publisher: str, once: Admission, before: Batch | None, several: bool
+    ) -> Numbers:
+        """What will be stored before the next draft. A copy, as a request may fail half-way; not
+        for a single draft in a batch that has its own: it is added or changes nothing."""
         known = self.numbers.get(publisher)
+        if known is not None and not several:
+            return known
         if known is None and before is not None:
             known = before.numbers.get(publisher)
         known = known or once.numbers.get(publisher)
