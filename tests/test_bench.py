@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from bench import charts, diagrams, hostile, peers, report
 from bench.experiments import EXPERIMENTS
-from bench.measure import machine, peer_rate
+from bench.measure import in_own_process, machine, peer_rate
 from bench.workloads import general, icse, mixed, rules, stock
 
 
@@ -220,7 +220,7 @@ def test_tick_alerts_are_set_off_by_some_ticks():
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in EXPERIMENTS if name not in ("spark", "flow", "native")]
+    "name", [name for name in EXPERIMENTS if name not in ("spark", "flow", "flow_growth", "native")]
 )
 def test_experiments_run_at_a_tiny_scale_and_survive_a_round_trip(name, tmp_path):
     check_result(name, EXPERIMENTS[name]("tiny"), tmp_path)
@@ -284,6 +284,7 @@ FLOW_FIGURES = {
     "two_sinks": [[2.0, 2.2]],
     "by_paths": [[1, 1.0, 1.0, 1.0, 5], [10, 1.5, 3.0, 3.0, 6]],
     "by_subscriptions": [[10, 1.0], [1000, 1.5]],
+    "sharing": [[1, 12, 5, 1.0, 0.9, 0.7, 0.8, 5], [2, 60, 8, 2.0, 1.0, 1.5, 1.2, 5]],
 }
 
 
@@ -325,6 +326,32 @@ def test_figures_of_flows_become_tables(monkeypatch, tmp_path):
         "50 subscriptions, rewritten / arc by arc": ("1.17x", "NO"),
         "two sinks / one": ("1.1x", "aim"),
     }
+
+
+def test_growth_of_flows_becomes_a_table(monkeypatch, tmp_path):
+    """What is measured runs in tests/spark; here the figures are given."""
+    from bench.experiments import flow_growth
+
+    costs = {True: 14.0, False: 16.0}
+    monkeypatch.setattr(flow_growth, "flow_cpu", lambda text, counted: costs[counted])
+    result = flow_growth.run("full")
+    check_result("flow_growth", result, tmp_path)
+    assert [row[3:] for row in result.tables[0].rows] == [("14 CPU-s", "yes"), ("16 CPU-s", "NO")]
+    assert [row[:4] for row in result.tables[1].rows] == [
+        ["one arc", 3, 1, 1],
+        ["seven spaces", 7, 8, 16],
+        ["5 arcs", 5, 5, 10],
+        ["20 arcs", 12, 20, 124],
+        ["100 arcs", 52, 100, 620],
+    ]
+
+
+def test_the_cost_of_a_command_includes_processes_that_outlive_it():
+    from bench.experiments.flow_growth import command_cpu
+
+    burn = "import time; end = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
+    leave = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {burn!r}])"
+    assert in_own_process(command_cpu, [sys.executable, "-c", leave]) >= 0.5
 
 
 def check_result(name, result, tmp_path):

@@ -26,6 +26,7 @@ _NAMES = (
         "native",
         "carry",
         "flow",
+        "flow_growth",
         "states",
         "wire",
         "subjects",

@@ -34,6 +34,12 @@ def run(scale: str) -> Result:
               "beyond that the matcher finds the paths of a row. Arc by arc reads the source once "
               "for each arc."),
         Table("Subscriptions on LargeTrades", ("number", "CPU s"), found["by_subscriptions"]),
+        Table("Transforms of three rules in a row: path by path, level by level",
+              ("transforms", "weight by paths", "as written", "80 messages, paths s", "levels s",
+               "all messages, paths s", "levels s", "rows out"),
+              found["sharing"],
+              "With 80 messages it is the first run of a job, whose code is still to be compiled. "
+              "Beyond a weight (MOST_WEIGHT in spark/flows/paths.py) a flow runs level by level."),
     ]  # fmt: skip
     return Result("flow", ABOUT, tables, [_chart(found)])
 

@@ -1,4 +1,4 @@
-"""Flows on Spark, measured: `python -m bench.spark.flows SCALE` prints the figures as JSON.
+"""Flows on Spark, measured: `python -m bench.spark.flows SCALE [PART ...]` prints figures as JSON.
 
 Costs are CPU-seconds of the driver, of Java and of the Python workers together.
 """
@@ -25,6 +25,7 @@ from bench import progress
 from bench.spark.cpu import SETTLED, used
 from bench.spark.rows import consume
 from tamis.flow import Graph, check, parse_flow
+from tamis.flow.rewriting.decisions import weight
 from tamis.spark import match, session
 from tamis.spark.flows import FlowJob, FlowRunning, arc_by_arc, rewritten
 from tamis.spark.jobs.job import Sink
@@ -32,6 +33,7 @@ from tamis.spark.jobs.job import Sink
 Figures = list[list[Any]]
 ISSUES = 2_000  # of each exchange
 MOST_ARCS = 10  # arc by arc, each is one more scan
+FEW = 80  # messages, if a job has few
 MOST_FLAGS = 30  # native flags of paths: beyond, minutes
 STOCKS = """
 space NYSE(issue: string, price: double, vol: int)
@@ -58,14 +60,22 @@ class FlowScale:
     queries: int  # of those, so many are run
     growth: tuple[int, ...]
     paths: tuple[int, ...]
+    shared: tuple[int, ...]  # transforms in a row
 
 
 FLOW_SCALES = {
     "full": FlowScale(
-        20_000_000, 5, 10_000, 100, 10, (10, 100, 1_000, 10_000, 100_000), (1, 10, 30, 100)
+        20_000_000,
+        5,
+        10_000,
+        100,
+        10,
+        (10, 100, 1_000, 10_000, 100_000),
+        (1, 10, 30, 100),
+        (1, 2, 3, 4),
     ),
-    "quick": FlowScale(200_000, 1, 1_000, 20, 3, (10, 1_000), (1, 10)),
-    "tiny": FlowScale(4_000, 1, 50, 4, 2, (10,), (1, 3)),
+    "quick": FlowScale(200_000, 1, 1_000, 20, 3, (10, 1_000), (1, 10), (1, 2, 3, 4)),
+    "tiny": FlowScale(4_000, 1, 50, 4, 2, (10,), (1, 3), (1, 2)),
 }
 
 
@@ -285,22 +295,78 @@ def by_subscriptions(at: Place) -> Figures:
     return found
 
 
+def sharing(at: Place) -> Figures:
+    """Transforms of three rules, one after the other: path by path, and level by level."""
+    found = []
+    few = {space: frame.limit(FEW) for space, frame in at.sources.items()}
+    for arcs in at.s.shared:
+        graph = check(parse_flow(_in_a_row(arcs)))
+
+        def job(sources: Mapping[str, DataFrame], levels: bool, graph: Graph) -> DataFrame:
+            return rewritten(graph, sources, {}, levels=levels).wide
+
+        last = graph.derived[-1:]
+        by_path, by_level = (
+            rewritten(graph, at.sources, {}, last, levels=levels)[last[0]].count()
+            for levels in (False, True)
+        )
+        assert by_path == by_level, (by_path, by_level)
+        jobs = {
+            f"{levels} {size}": partial(job, sources, levels, graph)
+            for size, sources in (("few", few), ("all", at.sources))
+            for levels in (False, True)
+        }
+        progress.say(f"{arcs} transforms in a row")
+        first = {name: _first(partial(_consume_made, run)) for name, run in jobs.items()}
+        warm = at.costs("once more", jobs, repeat=1)
+        found.append(
+            [arcs, *weight(graph, graph.derived), first["False few"], first["True few"],
+             warm["False all"], warm["True all"], by_path]
+        )  # fmt: skip
+    return found
+
+
+def _in_a_row(arcs: int) -> str:
+    """All sources lead into one space; each arc after it has three rules."""
+    text = STOCKS.partition("lookup")[0] + "NYSE -> S0 : select vol > 0\n"
+    text += "NASDAQ -> S0 : select vol > 0\n"
+    for i in range(arcs):
+        text += (
+            f"S{i} -> S{i + 1} : [price, ... when price > {90 - i}] => [price := price * 0.9, ...]"
+            f" | [price, ... when price > {40 + i}] => [price := price + 1, ...]"
+            f" | [price, ... when price > {i}] => [price := price - 1, ...]\n"
+        )
+    return text
+
+
+def _first(job: Callable[[], object]) -> float:
+    """CPU-seconds of a job that Spark has not seen before: its code is made and compiled."""
+    before = used()
+    job()
+    time.sleep(SETTLED)
+    return used() - before
+
+
+def _consume_made(job: Callable[[], DataFrame]) -> None:
+    consume(job())
+
+
 PARTS = {
     f.__name__: f
     for f in (without_subscriptions, with_subscriptions, two_sinks, one_query_each,
-              by_subscriptions, by_paths)
+              by_subscriptions, by_paths, sharing)
 }  # fmt: skip
 
 
-def main(scale: str) -> None:
+def main(scale: str, *parts: str) -> None:
     progress.begin("flow")
     spark = session(cores=2)
     spark.sparkContext.setLogLevel("OFF")
     found: dict[str, Figures] = {}
     with tempfile.TemporaryDirectory(prefix="tamis-bench-") as folder:
         at = Place(spark, Path(folder), FLOW_SCALES[scale])
-        for name, part in PARTS.items():
-            found[name] = part(at)
+        for name in parts or PARTS:
+            found[name] = PARTS[name](at)
             print(json.dumps(found), flush=True)  # the last line has all
     spark.stop()
 

@@ -16,6 +16,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from bench.experiments.spark import _save
 from bench.spark.parts import PARTS, Place
 from bench.spark.scale import SCALES
+from bench.workloads import layers
+
+from tamis.flow import check, parse_flow, run
+from tamis.spark.flows import FlowJob, FlowRunning
+from tamis.spark.jobs.job import Sink, Source
 
 
 @pytest.fixture(scope="module")
@@ -63,3 +68,16 @@ def test_what_users_do_today_tells_what_tamis_tells(place, monkeypatch):
         ("mixed", "union of filters"),
     ]
     assert all(row[5] > 0 for row in found)
+
+
+@pytest.mark.parametrize("text", [layers.ONE_ARC, layers.SHARED, layers.layered(20)])
+def test_flows_whose_growth_is_measured_do_on_spark_what_they_say(spark, tmp_path, text):
+    graph = check(parse_flow(text))
+    sources = {space: Source(str(path)) for space, path in layers.save(tmp_path).items()}
+    out = Sink(str(tmp_path / "out"), "parquet")
+    running = FlowRunning(FlowJob(graph, sources, together=out, counted=True), spark)
+    running.run()
+    expected = run(graph, layers.messages())
+    assert running.counting.rows == layers.MESSAGES
+    assert dict(running.counting.counts.arcs) == expected.arcs
+    assert all(expected.spaces.values())  # no space is for nothing

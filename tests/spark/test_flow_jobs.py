@@ -108,6 +108,14 @@ def test_one_sink_for_all_spaces_has_a_folder_for_each(spark, given, tmp_path):
         assert bag(found) == bag(expected.spaces[space]), space
 
 
+def test_several_spaces_into_a_sink_that_writes_nothing_are_counted(spark, given):
+    _, expected, _ = given
+    running = FlowRunning(job(given, together=Sink(format="noop"), counted=True), spark)
+    running.run()
+    counts = running.counting.counts
+    assert dict(counts.spaces) == {name: len(m) for name, m in expected.spaces.items()}
+
+
 TWO_TYPES = """
 space Ticks(n: int, name: string)
 Ticks -> Numbers : [n, name] => [worth := n, name]

@@ -21,6 +21,15 @@ def test_session_is_the_running_one(spark):
     assert spark.sparkContext.pythonExec == sys.executable
 
 
+def test_java_knows_the_options_of_the_session_and_those_of_the_caller(spark):
+    java = spark._jvm
+    beans = java.java.lang.management.ManagementFactory
+    kind = java.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+    flags = beans.getPlatformMXBean(kind)
+    assert flags.getVMOption("Tier4BackEdgeThreshold").getValue() == "400000"
+    assert flags.getVMOption("TieredStopAtLevel").getValue() == "1"  # of conftest.py
+
+
 def test_no_java_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(TamisError, match="apt-get install openjdk-17-jre-headless"):

@@ -17,6 +17,12 @@ from tamis.errors import TamisError
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _OLDEST_JAVA = 17
 _JAVA = "spark.driver.extraJavaOptions"
+# Java's optimising compiler waits for ten times as many calls as usual: what Spark does to plan a
+# job is not worth it. Loops over many rows get there within a moment (docs/decisions/034).
+_PATIENT = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
 _ADVICE = (
     "Debian, Ubuntu: apt-get install openjdk-17-jre-headless; "
     "elsewhere install any Java runtime from 17 on, and set JAVA_HOME to it"
@@ -60,7 +66,7 @@ def _tuned(cores: int, memory: str) -> dict[str, str]:
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        _JAVA: f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"',
+        _JAVA: f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}" {_PATIENT}',
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(cores),

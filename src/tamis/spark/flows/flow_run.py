@@ -16,7 +16,7 @@ from tamis.errors import InputError
 from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.flow_job import FlowJob
 from tamis.spark.flows.streams import Streams
-from tamis.spark.flows.together import SPACE, mixed, one_frame, own_sink, write_partitioned
+from tamis.spark.flows.together import SPACE, mixed, one_frame, own_sink
 from tamis.spark.jobs.failures import told_simply
 from tamis.spark.jobs.interrupts import Apart
 from tamis.spark.jobs.job import FILES, Sink
@@ -130,7 +130,7 @@ class FlowRunning:
         """One write for all spaces; one for each if their columns do not go into one frame."""
         if not mixed(self.job, streams, spaces):
             frame = one_frame(self.job, streams, spaces)
-            return [partial(write_partitioned, sink, frame)]
+            return [partial(sink.write, frame, SPACE)]
         return [
             partial(own_sink(sink, space).write, self.job.answered(space, streams[space]))
             for space in spaces

@@ -59,8 +59,3 @@ def own_sink(sink: Sink, space: str) -> Sink:
         raise InputError(f"{sink.kind} has no folders: give each space a sink of its own")
     name = _ESCAPED.sub(lambda sign: f"%{ord(sign[0]):02X}", space)
     return Sink(f"{sink.path}/{SPACE}={name}", sink.kind, sink.options, sink.mode)
-
-
-def write_partitioned(sink: Sink, frame: DataFrame) -> None:
-    writer = frame.write.options(**sink.all_options()).mode(sink.mode or "error")
-    writer.partitionBy(SPACE).format(sink.kind).save(sink.path)

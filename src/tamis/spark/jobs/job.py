@@ -153,12 +153,14 @@ class Sink:
     def kind(self) -> str:
         return self.format or format_of(self.path)
 
-    def write(self, frame: DataFrame) -> None:
-        # What writes nothing has nothing to protect, and refuses to look.
+    def write(self, frame: DataFrame, partition_by: str | None = None) -> None:
+        # What writes nothing has nothing to protect, refuses to look, and has no partitions.
         usual = {"noop": "overwrite", BROKER: "append"}.get(self.kind, "error")
         if self.kind == BROKER:
             use_broker(frame.sparkSession)
         writer = frame.write.options(**self.all_options()).mode(self.mode or usual)
+        if partition_by is not None and self.kind != "noop":
+            writer = writer.partitionBy(partition_by)
         if self.kind == TABLE:
             writer.saveAsTable(self.path or "")
         else:
