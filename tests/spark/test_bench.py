@@ -78,6 +78,5 @@ def test_flows_whose_growth_is_measured_do_on_spark_what_they_say(spark, tmp_pat
     running = FlowRunning(FlowJob(graph, sources, together=out, counted=True), spark)
     running.run()
     expected = run(graph, layers.messages())
-    assert running.counting.rows == layers.MESSAGES
     assert dict(running.counting.counts.arcs) == expected.arcs
     assert all(expected.spaces.values())  # no space is for nothing

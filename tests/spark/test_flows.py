@@ -13,7 +13,7 @@ import pytest
 from dose import dose
 from flow.random_flows import TABLES, random_run
 from flow.rewritten import bag, published
-from tamis.errors import InputError
+from tamis.errors import FlowError, InputError
 from tamis.flow import check, parse_flow, run
 
 pytest.importorskip("pyspark")
@@ -283,7 +283,7 @@ def test_sources_have_a_place(sources, message):
 )
 def test_bad_lookup_frames_are_refused(spark, trades, pairs, ddl, message):
     lookup = spark.createDataFrame(pairs, ddl)
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(FlowError, match=rf"line \d, lookup NYSEdb: .*{message}"):
         rewritten(check(parse_flow(STOCKS)), trades, {**NAMES, "NYSEdb": lookup}, ["Combined"])
 
 

@@ -117,8 +117,8 @@ def _read(source: Source, spark: SparkSession, schema: Schema, *, stream: bool) 
     names = list(types)
     options = {"columnNameOfCorruptRecord": CORRUPT, **source.options}
     if source.kind == "csv":
-        # Columns of a CSV file have places, not names: take all that it has.
-        header = replace(source, options={**source.options, "inferSchema": "false"})
+        # Columns of a CSV file have places, not names: take all that it has, and none besides.
+        header = replace(source, options={**options, "inferSchema": "false"})
         names = header.messages(spark, stream=False).columns
         options = {"columnPruning": "false", "inferSchema": "false", **options}
     columns = [f"{quoted(name)} {types.get(name, 'string')}" for name in (*names, CORRUPT)]
