@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 from bench import progress
 from bench.measure import in_own_process
@@ -28,7 +27,6 @@ ABOUT = (
 SHARED = "seven spaces"
 _TAMIS = (sys.executable, "-c", "from tamis.cli import main; main()")
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER of prctl: orphans become ours, so we can wait for them
-_REPEAT = {"full": 3, "quick": 1, "tiny": 1}
 _ARCS = {"full": (5, 20, 100), "quick": (5, 20), "tiny": (5,)}
 
 
@@ -38,31 +36,26 @@ def run(scale: str) -> Result:
         SHARED: layers.SHARED,
         **{f"{arcs} arcs": layers.layered(arcs) for arcs in _ARCS[scale]},
     }
-    rows = measured(flows, _REPEAT[scale])
+    rows = measured(flows)
     own = next(row for row in rows if row[0] == SHARED)
     goals = [
         Goal("seven spaces that share paths, with counts", 15, None, own[-2], " CPU-s", True),
         Goal("the same without counts", 15, None, own[-1], " CPU-s", True),
     ]
     columns = ("flow", "spaces", "arcs", "paths", "CPU s", "CPU s without counts")
-    note = f"The median of {_REPEAT[scale]} runs; flows take turns."
+    note = "One run of each; runs of the same flow differ by up to a second."
     table = Table("Growth with spaces and arcs", columns, rows, note)
     return Result("flow_growth", ABOUT, [verdicts(goals), table])
 
 
-def measured(flows: dict[str, str], repeat: int) -> list[list[Cell]]:
+def measured(flows: dict[str, str]) -> list[list[Cell]]:
     """For each flow its size, and the CPU-seconds with counts and without."""
-    taken: dict[tuple[str, bool], list[float]] = {}
-    for turn in range(repeat):
-        for name, text in flows.items():
-            for counted in (True, False):
-                progress.say(f"{name}, {'with' if counted else 'without'} counts, run {turn + 1}")
-                taken.setdefault((name, counted), []).append(flow_cpu(text, counted))
-    return [
-        [name, *_size(check(parse_flow(text))), median(taken[name, True]),
-         median(taken[name, False])]
-        for name, text in flows.items()
-    ]  # fmt: skip
+    rows: list[list[Cell]] = []
+    for name, text in flows.items():
+        progress.say(f"{name}, with counts and without")
+        taken = [flow_cpu(text, counted) for counted in (True, False)]
+        rows.append([name, *_size(check(parse_flow(text))), *taken])
+    return rows
 
 
 def _size(graph: Graph) -> tuple[int, int, int]:
