@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING
 
@@ -10,8 +9,8 @@ from tamis.errors import TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.recaps import Past, Recap
-from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
+from tamis.server.locks import Locks
 from tamis.server.slices import sliced
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ class Absences:
     def __init__(self, hub: Hub) -> None:
         self.hub = hub
         self._names: dict[int, str] = {}
-        self._locks: dict[Key, asyncio.Lock] = {}
+        self._making = Locks()  # by subscription
 
     def load(self, live: LiveChannel, name: str) -> None:
         """The recaps of a channel that is opened."""
@@ -38,12 +37,11 @@ class Absences:
     def forget(self, channel: int) -> None:
         """The channel is closed."""
         self._names.pop(channel, None)
-        self._locks = {key: lock for key, lock in self._locks.items() if key[0] != channel}
 
     async def catch_up(self, action: act.CatchUp) -> None:
         """Without a recap the subscriber gets everything."""
         one = action.subscription
-        async with self._lock(one):
+        async with self._making.alone(one.key):
             try:
                 recap = await self._made(one, action.last)
             except Exception as error:
@@ -56,16 +54,13 @@ class Absences:
         """Move recaps to the cursors, where what they need goes soon or has become much."""
         async for one in sliced(list(live.subscriptions.values())):
             if one.summary and self._behind(one, before):
-                async with self._lock(one):
+                async with self._making.alone(one.key):
                     if not one.catching and self._behind(one, before):
                         one.recap = await self._made(one, one.cursor) or one.recap
 
     def _behind(self, one: Subscription, before: int) -> bool:
         distance = one.cursor - one.recap.sequence
         return distance > FAR or (distance > 0 and one.recap.sequence + 1 < before)
-
-    def _lock(self, one: Subscription) -> asyncio.Lock:
-        return self._locks.setdefault(one.key, asyncio.Lock())
 
     async def _made(self, one: Subscription, last: int) -> Recap | None:
         """A recap up to `last` that is in the registry; None where there is none."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -21,6 +20,7 @@ from tamis.pubsub.typecodes import FORMS, named
 from tamis.registry import VERBS, ChannelEntry
 from tamis.server.access import Caller
 from tamis.server.hub import Hub, uncut
+from tamis.server.locks import Locks
 from tamis.server.snapshots import Snapshots
 
 MAX_RETENTION = 52_560_000  # minutes: a hundred years
@@ -61,7 +61,7 @@ class Channels:
         self.by_name: dict[tuple[str, str], Open] = {}
         self.by_number: dict[int, Open] = {}
         self.snapshots = Snapshots(hub.directory / "matchers")
-        self._changing: dict[tuple[str, str], tuple[asyncio.Lock, int]] = {}  # and for how many
+        self._changing = Locks()  # by tenant and name: made, changed and closed one at a time
 
     def load(self) -> None:
         """All channels of the registry, with their subscriptions, as the broker starts."""
@@ -112,26 +112,12 @@ class Channels:
 
     # --- changing -------------------------------------------------------------------
 
-    @contextlib.asynccontextmanager
-    async def _alone(self, caller: Caller, name: str) -> AsyncIterator[None]:
-        """Channels of this name are made, changed and closed one at a time."""
-        key = caller.tenant, name
-        lock, users = self._changing.get(key, (asyncio.Lock(), 0))
-        self._changing[key] = lock, users + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            users = self._changing.pop(key)[1] - 1
-            if users:
-                self._changing[key] = lock, users
-
     async def put(
         self, caller: Caller, name: str, form: ChannelForm, match: str | None = None
     ) -> tuple[Open, bool]:
         """Create it, or change it if it is there; and whether it was created."""
         caller.require("manage", name)
-        async with self._alone(caller, name):
+        async with self._changing.alone((caller.tenant, name)):
             known = self.by_name.get((caller.tenant, name))
             _check_version(name, known, match)
             if known is None:
@@ -140,7 +126,7 @@ class Channels:
 
     async def create(self, caller: Caller, name: str, form: ChannelForm) -> Open:
         caller.require("manage", name)
-        async with self._alone(caller, name):
+        async with self._changing.alone((caller.tenant, name)):
             if (caller.tenant, name) in self.by_name:
                 raise RegistryError(f"there is a channel {name} already")
             return await uncut(self._create(caller, name, form))
@@ -154,7 +140,7 @@ class Channels:
 
     async def change(self, caller: Caller, name: str, form: ChannelForm) -> Open:
         caller.require("manage", name)
-        async with self._alone(caller, name):
+        async with self._changing.alone((caller.tenant, name)):
             return await uncut(self._change(self.get(caller, name), form))
 
     async def _change(self, known: Open, form: ChannelForm) -> Open:
@@ -173,7 +159,7 @@ class Channels:
     async def add_subject(self, caller: Caller, known: Open, subject: str, mapping: str) -> None:
         """One more subject (table 9); `mapping` numbers its fields, else they get free numbers."""
         caller.require("manage", known.entry.name)
-        async with self._alone(caller, known.entry.name):
+        async with self._changing.alone((caller.tenant, known.entry.name)):
             if self.get(caller, known.entry.name) is not known:
                 raise RegistryError(f"there is no channel {known.entry.name}: it was closed")
             channel = known.channel.with_subject(subject, mapping)
@@ -188,7 +174,7 @@ class Channels:
     async def close(self, caller: Caller, name: str, match: str | None = None) -> None:
         """The channel goes with its messages and subscriptions."""
         caller.require("manage", name)
-        async with self._alone(caller, name):
+        async with self._changing.alone((caller.tenant, name)):
             known = self.get(caller, name)
             _check_version(name, known, match)
             await uncut(self._close(known))

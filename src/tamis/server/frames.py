@@ -11,7 +11,6 @@ from tamis.pubsub.broker.shapes import Shape
 from tamis.pubsub.broker.subscription import Subscription
 
 encode = msgspec.json.Encoder().encode
-_NAMES = 100_000  # names of subscriptions that are kept as JSON
 _PIECES = 2_000  # messages that are kept as JSON
 _PIECES_BYTES = 8 << 20  # and their bytes
 _FRAME = b'{"type":"messages","messages":[%b]}'
@@ -44,10 +43,9 @@ def gathered(
 
 
 class Frames:
-    """Frames of many sessions: each message is written once, each name once."""
+    """Frames of many sessions: each message is written once."""
 
     def __init__(self) -> None:
-        self._names: dict[str, bytes] = {}
         self._pieces: dict[tuple[int, int], bytes] = {}
         self._size = 0  # bytes of the pieces
 
@@ -58,11 +56,7 @@ class Frames:
         )
 
     def _one(self, subscription: Subscription, record: Record) -> bytes:
-        name = self._names.get(subscription.label)
-        if name is None:
-            if len(self._names) > _NAMES:
-                self._names.clear()
-            name = self._names[subscription.label] = prefix(subscription.label)
+        name = prefix(subscription.label)
         if subscription.shape is not None:
             return _shaped(name, subscription.shape, record)
         if record.number == MADE:

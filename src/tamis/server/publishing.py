@@ -6,7 +6,7 @@ import asyncio
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,7 @@ LARGE = 1 << 16  # bytes of a request whose messages are checked in a thread
 CHECK_THREADS = 2  # that check the messages of large requests; one for each principal
 WAITING = 100  # large requests of one principal that wait for a thread
 _SUBJECTS = 100_000  # subjects whose check is remembered
+_BUCKETS = 1_000  # principals after which full buckets are dropped: they are as good as new
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -72,6 +73,14 @@ def read_messages(data: bytes, lines: bool) -> list[Message]:
     return found
 
 
+class Bucket(NamedTuple):
+    """Messages that a principal may publish at a moment, and when the bucket is full again."""
+
+    left: float
+    then: float
+    full: float
+
+
 @dataclass
 class Publishing:
     """Rights, schema and rates of everything that is published, whatever protocol brings it."""
@@ -79,7 +88,7 @@ class Publishing:
     hub: Hub
     checking: Pool = field(default_factory=lambda: Pool("checks", CHECK_THREADS, 1, WAITING))
     _allowed: set[tuple[str, int, str]] = field(default_factory=set)
-    _buckets: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _buckets: dict[str, Bucket] = field(default_factory=dict)
 
     def read(self, data: bytes, lines: bool) -> list[Message]:
         """As `read_messages`. What cannot be read counts as one that is refused."""
@@ -130,8 +139,9 @@ class Publishing:
             raise ChannelError(
                 f"channel {channel.entry.name} has no subject {subject}: add it to the channel"
             )
-        if len(self._allowed) < _SUBJECTS:
-            self._allowed.add(key)
+        if len(self._allowed) >= _SUBJECTS:
+            self._allowed.clear()
+        self._allowed.add(key)
 
     def admit(
         self, caller: Caller, channel: Open, publisher: str, messages: list[Message], answer: Answer
@@ -186,9 +196,12 @@ class Publishing:
         if not caller.rate:
             return
         now = time.monotonic()
-        left, then = self._buckets.get(caller.name, (caller.rate, now))
+        if len(self._buckets) >= _BUCKETS and caller.name not in self._buckets:
+            self._buckets = {k: v for k, v in self._buckets.items() if v.full > now}
+        left, then, _ = self._buckets.get(caller.name, Bucket(caller.rate, now, now))
         left = min(caller.rate, left + (now - then) * caller.rate)
-        if left < min(count, caller.rate):
-            self._buckets[caller.name] = left, now
+        busy = left < min(count, caller.rate)
+        left -= 0 if busy else count
+        self._buckets[caller.name] = Bucket(left, now, now + 1 - left / caller.rate)
+        if busy:
             raise BusyError(f"{caller.name} may publish {caller.rate:g} messages a second")
-        self._buckets[caller.name] = left - count, now

@@ -51,5 +51,6 @@ class Snapshots:
         self._saved[channel] = changes
 
     def forget(self, channel: int) -> None:
+        self._saved.pop(channel, None)
         with contextlib.suppress(OSError):
             self._path(channel).unlink(missing_ok=True)
