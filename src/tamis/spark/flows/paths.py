@@ -42,7 +42,8 @@ from tamis.spark.matching import match
 from tamis.spark.native.values import cases
 
 # A flow that rewriting makes larger than this, and larger than twice what is written, is run level
-# by level: code for its paths would take Spark longer than the messages (`python -m bench flow`).
+# by level. Both cost the same at a weight of 14; from 68 on levels are cheaper (`python -m
+# bench.spark.flows quick sharing`).
 MOST_WEIGHT = 24
 # Of one source; beyond, the matcher finds the paths of a row faster (`python -m bench flow`).
 NATIVE_PATHS = 10
