@@ -1,4 +1,5 @@
-"""Bad peers by the thousand, and what others notice of them: `python -m bench.faults hostile`
+"""Bad peers by the thousand, and what others notice of them: `python -m bench.faults hostile`, or
+some of them: `python -m bench.hostile unread stomp packets`
 
 For each protocol: peers that do not finish what they began, that do not read what they are
 answered, and that are not authorised. Meanwhile two good callers publish and ask, one call at a
@@ -13,7 +14,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ _UPGRADE = (
 Script = tuple[list[bytes], bytes]  # what a peer opens with, and what it goes on with
 
 
-def hostile(connections: int = 1000, calls: int = 400) -> None:
+def hostile(connections: int = 1000, calls: int = 400, chosen: Sequence[str] = ()) -> None:
+    """`chosen`: kinds and protocols; all of those of which none is named."""
     with folder() as directory:
         token = _register(directory)
         with tamis(directory) as server:
@@ -45,9 +47,13 @@ def hostile(connections: int = 1000, calls: int = 400) -> None:
             callers = Callers(server)
             with callers.socket:
                 callers.measure(calls // 4)  # what is loaded and compiled at the first call
-                for kind in KINDS:
-                    for protocol in PROTOCOLS:
+                for kind in _among(KINDS, chosen):
+                    for protocol in _among(PROTOCOLS, chosen):
                         _attack(server, callers, kind, protocol, connections, calls)
+
+
+def _among(names: tuple[str, ...], chosen: Sequence[str]) -> list[str]:
+    return [name for name in names if name in chosen] or list(names)
 
 
 def _register(directory: Path) -> str:
@@ -205,3 +211,10 @@ def _command(name: str, **said: str) -> bytes:
 _SCRIPTS: dict[str, Callable[[str, str], Script]] = {
     "http": _http, "websocket": _websocket, "stomp": _stomp, "packets": _packets,
 }  # fmt: skip
+
+
+if __name__ == "__main__":
+    unknown = set(sys.argv[1:]) - {*KINDS, *PROTOCOLS}
+    if unknown:
+        raise SystemExit(f"not an attack: {', '.join(unknown)} (use {KINDS + PROTOCOLS})")
+    hostile(chosen=sys.argv[1:])

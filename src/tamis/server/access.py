@@ -121,11 +121,17 @@ class Door:
     registry: Registry
     local: bool
     renewals: int = 0  # how often rights may have changed
+    _open: tuple[int, bool] = (-1, False)  # `renewals` when it was looked up, and the result
 
     @property
     def open(self) -> bool:
-        """Nobody was registered, and nobody from outside can come: all is allowed."""
-        return self.local and not self.registry.principals()
+        """Nobody was registered, and nobody from outside can come: all is allowed.
+
+        Asked at every request, so it is looked up once for each change of rights."""
+        seen = self.renewals
+        if self._open[0] != seen:
+            self._open = seen, self.local and not self.registry.principals()
+        return self._open[1]
 
     def recognise(self, authorization: str | None) -> Caller:
         """The caller of an Authorization header; passwords are for `Recognition`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import ipaddress
 import math
@@ -18,6 +19,8 @@ FORGET_SECONDS = 900.0  # without a wrong password, after which an address or a 
 FIRST_PAUSE = 1.0  # seconds; it doubles with each further wrong password
 FREE, LONGEST_PAUSE = 5, 60.0  # wrong passwords of one address for one login; seconds
 SHARED_FREE, SHARED_PAUSE = 30, 5.0  # the same for an address, and for a login: many may share it
+REFUSALS_AT_ONCE, REFUSALS_PER_SECOND = 200, 50  # of one address that are told without delay
+LATEST_REFUSAL = 5.0  # seconds after which every refusal is told
 Clock = Callable[[], float]
 
 
@@ -121,6 +124,32 @@ class Guesses:
 
     def succeeded(self, address: str, login: str) -> None:
         self._pairs.forget(f"{address} {login}")
+
+
+class Refusals:
+    """Who is refused and comes back at once is answered later and later, up to `LATEST_REFUSAL`.
+
+    Refusing takes the time of others: an address gets so many a second, its first ones at once.
+    Who is recognised never waits here.
+    """
+
+    def __init__(self, clock: Clock = time.monotonic) -> None:
+        self._clock = clock
+        self._next: OrderedDict[str, float] = OrderedDict()  # when the next one is due
+
+    def delay(self, address: str) -> float:
+        """Seconds until this refusal may be told."""
+        now = self._clock()
+        due = max(self._next.pop(address, 0.0), now - REFUSALS_AT_ONCE / REFUSALS_PER_SECOND)
+        due = min(due + 1 / REFUSALS_PER_SECOND, now + LATEST_REFUSAL)
+        self._next[address] = due
+        if len(self._next) > MOST:
+            self._next.popitem(last=False)
+        return max(due - now, 0.0)
+
+    async def wait(self, address: str) -> None:
+        if delay := self.delay(address):
+            await asyncio.sleep(delay)
 
 
 def network(address: str) -> str:

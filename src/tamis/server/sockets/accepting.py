@@ -18,7 +18,8 @@ from tamis.server.sockets.unread import Unread
 
 LOG = logging.getLogger("tamis.server.sockets")
 _BACKLOG = 2_048  # connections that the system holds until they are taken
-_AT_ONCE = 64  # connections that are taken in one turn of the event loop
+_AT_ONCE = 8  # connections that are taken in one turn of the event loop
+_MOST_UNWRITTEN = 1 << 16  # bytes that a transport holds before it asks to wait
 _UNSENT = getattr(socket, "TCP_NOTSENT_LOWAT", 0)  # an option that Linux and macOS have
 _MOST_UNSENT = 1 << 16  # bytes that the system takes beyond what the peer's window takes
 _REST = 1.0  # seconds without taking any, if descriptors or memory have run out
@@ -39,10 +40,15 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Accepted(socket.socket):
-    """Says when it is closed, by whichever part of asyncio."""
+    """Says when it is closed, by whichever part of asyncio, and reads no more than its share:
+    asyncio would read 256 kB at once, which then wait for their turn."""
 
     closed: Callable[[_Accepted], None] | None = None
     address = ""
+    gate: Gate
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        return super().recv(self.gate.share(size), flags)
 
     def close(self) -> None:
         closed, self.closed = self.closed, None
@@ -114,22 +120,25 @@ class Acceptor:
             _refuse(taken, self._refusal)
             return
         accepted = _Accepted(taken.family, taken.type, taken.proto, taken.detach())
-        accepted.address, accepted.closed = address, self._closed
+        accepted.address, accepted.closed, accepted.gate = address, self._closed, self._gate
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if _UNSENT:  # the system would hold megabytes for a peer that does not read
-            accepted.setsockopt(socket.IPPROTO_TCP, _UNSENT, _MOST_UNSENT)
+            most = self._gate.share(_MOST_UNSENT)
+            accepted.setsockopt(socket.IPPROTO_TCP, _UNSENT, most)
         self._keep(self._connect(accepted))
 
     async def _connect(self, accepted: _Accepted) -> None:
         greeting = self._gate.limits.greeting if self._context else None
         try:
-            self._transports[accepted], _ = await self._loop.connect_accepted_socket(
+            transport, _ = await self._loop.connect_accepted_socket(
                 self._protocol,
                 accepted,
                 ssl=self._context,
                 ssl_handshake_timeout=greeting,
                 ssl_shutdown_timeout=greeting,
             )
+            self._transports[accepted] = transport
+            transport.set_write_buffer_limits(self._gate.share(_MOST_UNWRITTEN))
         except OSError:  # of TLS: a peer that does not speak it, or is slow; others have left
             self._gate.late += 1
             accepted.close()

@@ -8,6 +8,8 @@ from collections import Counter
 from tamis.server.sockets.limits import SocketLimits, descriptors
 from tamis.server.sockets.rounds import Rounds
 
+_LEAST = 1 << 12  # bytes that a connection may buffer, however many there are
+
 
 class Gate:
     """One for all listeners of a server. What is refused or disconnected is counted here.
@@ -33,6 +35,10 @@ class Gate:
         self.open += 1
         self._by_address[address] += 1
         return True
+
+    def share(self, most: int) -> int:
+        """Bytes that one connection may buffer: `most`, or less if there are many of them."""
+        return max(min(most, self.limits.buffers // max(self.open, 1)), _LEAST)
 
     def leave(self, address: str) -> None:
         self.open -= 1

@@ -18,6 +18,7 @@ class SocketLimits:
     arrival: float = 30.0  # seconds for a body, a frame or a packet, from its first byte
     unread: float = 120.0  # seconds in which a peer takes nothing of what it is sent
     answers: int = 1 << 16  # bytes for one peer that wait; beyond them it is not listened to
+    buffers: int = 1 << 23  # bytes of answers that wait for all peers, and as many that were read
 
 
 def descriptors() -> int:

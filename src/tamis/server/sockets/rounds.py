@@ -9,35 +9,56 @@ from collections.abc import Callable
 from functools import partial
 
 SLICE = 16  # requests of one peer that are done at once
-_BUDGET = 0.002  # seconds of one round, before the event loop looks at other sockets
+_BUDGET = 0.001  # seconds for requests in one turn of the event loop; as many for those that wait
+_PEERS = 4  # that go on in one turn: tasks begin only after it was decided how many
 
 
 class Rounds:
-    """What is left to do, in order, a little in each turn of the event loop."""
+    """What is left to do, a little in each turn of the event loop.
+
+    Requests that came alone go first: only peers that send many wait for those that send many.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._running = False
+        self._first: deque[Callable[[], None]] = deque()
+        self._rest: deque[Callable[[], None]] = deque()
+        self._scheduled = False  # whether `_run` comes at the beginning of the next turn
+        self._end = 0.0  # until when requests are done at once in this turn
 
-    def add(self, work: Callable[[], None]) -> None:
-        self._waiting.append(work)
-        if not self._running:
-            self._running = True
-            asyncio.get_running_loop().call_soon(self._run)
+    def open(self) -> bool:
+        """Whether this turn of the event loop has time for a request."""
+        if self._scheduled:
+            return time.monotonic() < self._end
+        self._schedule()
+        self._end = time.monotonic() + _BUDGET
+        return True
 
-    async def turn(self) -> None:
+    def add(self, work: Callable[[], None], first: bool = False) -> None:
+        (self._first if first else self._rest).append(work)
+        if not self._scheduled:
+            self._schedule()
+
+    async def turn(self, first: bool = False) -> None:
         """Wait for it."""
         future = asyncio.get_running_loop().create_future()
-        self.add(partial(_settle, future))
+        self.add(partial(_settle, future), first)
         await future
 
+    def _schedule(self) -> None:
+        self._scheduled = True
+        asyncio.get_running_loop().call_soon(self._run)
+
     def _run(self) -> None:
-        end = time.monotonic() + _BUDGET
-        while self._waiting and time.monotonic() < end:
-            self._waiting.popleft()()
-        self._running = bool(self._waiting)
-        if self._running:
-            asyncio.get_running_loop().call_soon(self._run)
+        self._end = time.monotonic() + _BUDGET
+        for _ in range(_PEERS):
+            waiting = self._first or self._rest
+            if not waiting or time.monotonic() >= self._end:
+                break
+            waiting.popleft()()
+        self._end = time.monotonic() + _BUDGET
+        self._scheduled = False
+        if self._first or self._rest:
+            self._schedule()
 
 
 def _settle(future: asyncio.Future[None]) -> None:

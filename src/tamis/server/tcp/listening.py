@@ -14,6 +14,7 @@ from tamis.server.sockets.rounds import SLICE
 
 Frame_co = TypeVar("Frame_co", covariant=True)
 _AHEAD = 1 << 15  # bytes of a peer that are read ahead; asyncio stops at twice as many
+_READ = 1 << 16  # bytes of a peer that are decoded at a time
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -33,7 +34,9 @@ class Listener:
         return self._acceptor.start()
 
     def _protocol(self) -> asyncio.Protocol:
-        return asyncio.StreamReaderProtocol(asyncio.StreamReader(_AHEAD), self._talk)
+        return asyncio.StreamReaderProtocol(
+            asyncio.StreamReader(self._gate.share(_AHEAD)), self._talk
+        )
 
     async def stop(self) -> None:
         if self._acceptor is not None:
@@ -142,15 +145,17 @@ class Inbox(Generic[Frame_co]):
         """Until the peer ends. Who does not read its answers is not listened to."""
         while True:
             async with asyncio.timeout_at(self._deadline()):
-                data = await self._reader.read(65536)
+                data = await self._reader.read(_READ)
             if not data:
                 return
-            count = 0
+            count, rounds = 0, self._gate.rounds
+            if not rounds.open():
+                await rounds.turn(first=True)
             for count, frame in enumerate(self._decoder.feed(data), 1):
-                await self._out.below(self._limits.answers)
+                await self._out.below(self._gate.share(self._limits.answers))
                 yield frame
-                if not count % SLICE:
-                    await self._gate.rounds.turn()
+                if not count % SLICE or not rounds.open():
+                    await rounds.turn()
             self._await_rest(count > 0)
 
     def _await_rest(self, whole: bool) -> None:

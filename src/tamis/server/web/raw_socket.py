@@ -46,6 +46,7 @@ class RawSocket(WebSocketsSansIOProtocol):
     held = False
     _early = False  # the peer spoke before the handshake was answered
     _taking = False
+    _queued = False  # whether it goes on in a round
     _begun = 0.0  # when the message began that is here in part; 0: none is
     _deadline: asyncio.TimerHandle | None = None
 
@@ -80,7 +81,11 @@ class RawSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self.take is not None:
             self._reader.feed(data)
-            self._go_on()
+            if self.gate.rounds.open():
+                self._go_on()
+            else:
+                self._pause()
+                self._queue(first=True)
         elif self.handshake_initiated:
             self._early = True
             self._pause()
@@ -105,7 +110,7 @@ class RawSocket(WebSocketsSansIOProtocol):
 
     def _take_some(self) -> bool:
         """Whether everything was taken."""
-        take, following = self.take, self._reader.next
+        take, following, rounds = self.take, self._reader.next, self.gate.rounds
         assert take is not None
         for _ in range(SLICE):
             if self.held or not self.ready or self.close_sent:
@@ -116,8 +121,19 @@ class RawSocket(WebSocketsSansIOProtocol):
                 take(found[1])
             else:
                 self._control(*found)
-        self.gate.rounds.add(self._go_on)
+            if not rounds.open():
+                break
+        self._queue()
         return False
+
+    def _queue(self, first: bool = False) -> None:
+        if not self._queued:
+            self._queued = True
+            self.gate.rounds.add(self._next_round, first)
+
+    def _next_round(self) -> None:
+        self._queued = False
+        self._go_on()
 
     def _control(self, opcode: int, payload: bytes) -> None:
         if opcode == PING:
@@ -205,4 +221,4 @@ class RawSocket(WebSocketsSansIOProtocol):
         self.ready = True
         if self.take is not None:
             self.more()
-            self._go_on()
+            self._queue()  # many peers may read on in the same moment
