@@ -26,9 +26,10 @@ from tamis.pubsub.wire.messages import Notification
 from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server.access import hashed, new_token
 
-MOST_GROWTH = 512  # megabytes, for all bad peers of one attack together
+MOST_GROWTH = 256  # megabytes, for all bad peers of one attack together
 KINDS = ("unfinished", "unread", "unauthorised")
 PROTOCOLS = ("http", "websocket", "stomp", "packets")
+_AFTER = 8.0  # seconds until what bad peers needed was given back
 _HOST = b"Host: 127.0.0.1\r\n"
 _UPGRADE = (
     b"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
@@ -76,9 +77,11 @@ def _attack(
     with _attackers(form) as counts:
         seconds, hurt = time.monotonic() - begin, callers.measure(calls)
         most = server.memory()
+    time.sleep(_AFTER)
     print(f"{connections:,} {kind} over {protocol}: "
           f"publish p99 {_change(calm[0], hurt[0])}, ask p99 {_change(calm[1], hurt[1])}, "
-          f"memory {memory:.0f} -> {most:.0f} MB, longest pause {callers.pause():.0f} ms, "
+          f"memory {memory:.0f} -> {most:.0f} -> {server.memory():.0f} MB, "
+          f"longest pause {callers.pause():.0f} ms, "
           f"{counts['disconnected']:,} of {counts['connected']:,} disconnected, "
           f"all there after {seconds:.1f} s")  # fmt: skip
     if most - memory > MOST_GROWTH:

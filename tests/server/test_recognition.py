@@ -19,11 +19,15 @@ from tamis.server.access import hashed, new_token
 from tamis.server.guesses import (
     FORGET_SECONDS,
     FREE,
+    LATEST_REFUSAL,
     LONGEST_PAUSE,
     MOST,
+    REFUSALS_AT_ONCE,
+    REFUSALS_PER_SECOND,
     SHARED_FREE,
     Guesses,
     Pauses,
+    Refusals,
     Results,
     network,
 )
@@ -203,3 +207,43 @@ def test_results_are_bounded_and_kept_apart():
 ])  # fmt: skip
 def test_what_counts_as_one_address(address, expected):
     assert network(address) == expected
+
+
+def test_refusals_of_one_address_are_told_later_and_later():
+    now = 1000.0
+    refusals = Refusals(lambda: now)
+    assert not any(refusals.delay("x") for _ in range(REFUSALS_AT_ONCE))
+    delays = [refusals.delay("x") for _ in range(1000)]
+    assert delays[0] == pytest.approx(1 / REFUSALS_PER_SECOND)
+    assert delays == sorted(delays)
+    assert delays[-1] == pytest.approx(LATEST_REFUSAL)
+    assert refusals.delay("y") == 0
+    now += 60
+    assert refusals.delay("x") == 0
+
+
+def test_who_was_recognised_or_refused_is_not_looked_up_again(server, monkeypatch):
+    """Until rights change."""
+    looked_up = []
+    by_token = server.parts.door.by_token
+    monkeypatch.setattr(
+        server.parts.door, "by_token", lambda secret: looked_up.append(secret) or by_token(secret)
+    )
+    with server.http() as http:
+        for secret, status in ((server.token, 200), ("wrong", 401)):
+            for _ in range(5):
+                headers = {"Authorization": f"Bearer {secret}"}
+                assert http.get("/api/channels", headers=headers).status_code == status
+        assert looked_up == [server.token, "wrong"]
+        headers = {"Authorization": f"Bearer {server.token}"}
+        assert http.delete("/api/principals/bob", headers=headers).status_code < 300
+        assert http.get("/api/channels", headers=headers).status_code == 401
+
+
+def test_no_token_is_not_an_empty_token(tmp_path):
+    """Without principals the one is let in, the other is not."""
+    with served(tmp_path) as server, server.http() as http:
+        empty = {"Authorization": "Bearer"}
+        assert http.get("/api/channels").status_code == 200
+        assert http.get("/api/channels", headers=empty).status_code == 401
+        assert http.get("/api/channels").status_code == 200

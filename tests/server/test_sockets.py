@@ -340,6 +340,78 @@ def test_who_sends_little_does_not_wait_for_those_who_send_much():
     assert places[:9] == [0, 1, 2] * 3
 
 
+def test_one_turn_of_the_event_loop_serves_few_of_many_tasks():
+    served = []
+
+    async def peer(rounds, place):
+        await rounds.turn()
+        served.append(place)
+
+    async def run():
+        rounds = Rounds()
+        tasks = [asyncio.ensure_future(peer(rounds, place)) for place in range(100)]
+        most = 0
+        while len(served) < 100:
+            before = len(served)
+            await asyncio.sleep(0)
+            most = max(most, len(served) - before)
+        await asyncio.gather(*tasks)
+        assert served == list(range(100))
+        assert most < 20
+
+    asyncio.run(run())
+
+
+def test_a_turn_ends_when_its_time_is_used_up():
+    async def run():
+        rounds = Rounds()
+        assert rounds.open()
+        time.sleep(0.01)
+        assert not rounds.open()
+        await asyncio.sleep(0)
+        assert rounds.open()
+
+    asyncio.run(run())
+
+
+def test_what_came_alone_goes_first():
+    done = []
+
+    async def run():
+        rounds = Rounds()
+        for place in range(3):
+            rounds.add(partial(done.append, place))
+        rounds.add(partial(done.append, "alone"), first=True)
+        while len(done) < 4:
+            await asyncio.sleep(0)
+
+    asyncio.run(run())
+    assert done == ["alone", 0, 1, 2]
+
+
+def test_many_connections_share_what_is_buffered():
+    gate = Gate(SocketLimits(buffers=1 << 20))
+    assert gate.share(1 << 16) == 1 << 16
+    for _ in range(64):
+        gate.enter("x")
+    assert gate.share(1 << 16) == 1 << 14
+    for _ in range(1000):
+        gate.enter("x")
+    assert gate.share(1 << 16) == 1 << 12  # the least that is useful
+
+
+def test_the_ebb_of_connections_is_noticed_once():
+    gate = Gate(SocketLimits(connections=1000, per_address=1000))
+    for _ in range(200):
+        gate.enter("x")
+    for _ in range(99):
+        gate.leave("x")
+    assert not gate.ebbed()
+    gate.leave("x")
+    assert gate.ebbed()
+    assert not gate.ebbed()
+
+
 def test_a_task_that_is_cancelled_misses_its_turn():
     async def run():
         rounds = Rounds()

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NoReturn
 
-from tamis.errors import AccessError
+from tamis.errors import AccessError, BusyError
 from tamis.server.access import Caller, Door, basic, digest, hashed, unknown, verified
 from tamis.server.guesses import MOST, Guesses, Refusals, Results, network
 from tamis.server.turns import Pool
@@ -99,8 +99,12 @@ class Recognition:
         known = self._results.get(digest)
         if known is not None:
             return known
-        self.guesses.check(address, login)
-        right = await self._hashing.run(address, verified, stored, password)
+        try:
+            self.guesses.check(address, login)
+            right = await self._hashing.run(address, verified, stored, password)
+        except BusyError:
+            await self._refusals.wait(address)
+            raise
         self._results.put(digest, right)
         (self.guesses.succeeded if right else self.guesses.failed)(address, login)
         return right

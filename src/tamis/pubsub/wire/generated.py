@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import lru_cache
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import TamisError
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _CONTROL = 0  # the number of `#`: such subjects are left to the general way
 _KEPT = 65_536  # subjects, and sizes of texts
+_SHARED = 256  # forms of channels whose code all connections share
 # What a message or a packet that does not fit ends in; the general way then says what is wrong.
 FAILURES: tuple[type[Exception], ...] = (LookupError, AttributeError, TypeError, ValueError)
 FAILURES += (OverflowError, TamisError, struct.error)
@@ -173,7 +176,8 @@ def fast_decoder(codec: Codec, otherwise: Callable[[bytes], Any]) -> Callable[[b
             known[codec.packed_subject(message.subject)] = message.subject
         return message
 
-    names = {"layouts": _layouts(codec), "subjects": known, "limit": codec.max_packet}
+    layouts = _layouts(len(_marks(len(places))), _letters(codec))
+    names = {"layouts": layouts, "subjects": known, "limit": codec.max_packet}
     names |= {"marks": _marks(len(places)), "Notification": Notification, "FAILURES": FAILURES}
     names |= {"new": tuple.__new__, "otherwise": otherwise, "learn": learn, "on_grid": on_grid}
     return _made(lines, "decode", names)
@@ -201,12 +205,13 @@ def _shown(i: int, code: TypeCode) -> str:
     return f"t{i}" if kind is Type.STRING else f"v{i} == 1" if kind is Type.BOOL else f"v{i}"
 
 
-def _layouts(codec: Codec) -> list[tuple[Any, int]]:
-    """For each number of fields how to unpack, and the size without texts."""
+@lru_cache(_SHARED)
+def _layouts(marks: int, letters: str) -> list[tuple[Any, int]]:
+    """For each number of fields how to unpack, and the size without texts. All connections that
+    have opened a channel share them."""
     found: list[tuple[Any, int]] = [(None, 0)]
     for count in range(1, MAX_FIELDS + 1):
-        marks = len(_marks(len(codec.channel.attributes)))
-        unpacker = struct.Struct(f">5I{4 + (2 * count + 3 & -4)}s{marks}s{_letters(codec)}")
+        unpacker = struct.Struct(f">5I{4 + (2 * count + 3 & -4)}s{marks}s{letters}")
         found.append((unpacker.unpack_from, unpacker.size))
     return found
 
@@ -214,6 +219,11 @@ def _layouts(codec: Codec) -> list[tuple[Any, int]]:
 def _made(lines: list[str], name: str, names: dict[str, Any]) -> Callable[[Any], Any]:
     """The function that the lines define. Only names of attributes come from outside, quoted."""
     made: dict[str, Any] = dict(names)
-    exec("\n".join(lines), made)
+    exec(_compiled("\n".join(lines)), made)
     found: Callable[[Any], Any] = made[name]
     return found
+
+
+@lru_cache(_SHARED)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<generated>", "exec")

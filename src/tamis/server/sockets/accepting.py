@@ -14,7 +14,8 @@ from typing import Any
 
 from tamis.errors import InputError
 from tamis.server.sockets.gate import Gate, network_of
-from tamis.server.sockets.unread import Unread
+from tamis.server.sockets.memory import give_back
+from tamis.server.sockets.unread import LINGER, Unread
 
 LOG = logging.getLogger("tamis.server.sockets")
 _BACKLOG = 2_048  # connections that the system holds until they are taken
@@ -159,6 +160,12 @@ class Acceptor:
             for transport in self._unread.stuck(self._transports.values(), self._loop.time()):
                 self._gate.unread += 1
                 transport.abort()
+            if self._gate.ebbed():
+                self._keep(self._give_back())
+
+    async def _give_back(self) -> None:
+        await asyncio.sleep(LINGER)  # until the last of them have closed
+        await self._loop.run_in_executor(None, give_back)
 
 
 def _refuse(taken: socket.socket, refusal: bytes) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from tamis.server.sockets.limits import SocketLimits, descriptors
 from tamis.server.sockets.rounds import Rounds
 
+_MANY = 100  # connections whose memory is worth giving back
 _LEAST = 1 << 12  # bytes that a connection may buffer, however many there are
 
 
@@ -26,6 +27,7 @@ class Gate:
         self.refused = 0
         self.late = 0  # disconnected because they did not finish what they began
         self.unread = 0  # disconnected because they did not read
+        self._highest = 0  # most that were open since it ebbed
         self._by_address: Counter[str] = Counter()
 
     def enter(self, address: str) -> bool:
@@ -33,12 +35,20 @@ class Gate:
             self.refused += 1
             return False
         self.open += 1
+        self._highest = max(self._highest, self.open)
         self._by_address[address] += 1
         return True
 
     def share(self, most: int) -> int:
         """Bytes that one connection may buffer: `most`, or less if there are many of them."""
         return max(min(most, self.limits.buffers // max(self.open, 1)), _LEAST)
+
+    def ebbed(self) -> bool:
+        """Whether half of many connections have left since the last time that they had."""
+        if self._highest < _MANY or self.open > self._highest // 2:
+            return False
+        self._highest = self.open
+        return True
 
     def leave(self, address: str) -> None:
         self.open -= 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from asyncio import WriteTransport
 from collections.abc import Iterable
 
-_LINGER = 5.0  # seconds for the rest, once a connection is being closed
+LINGER = 5.0  # seconds for the rest, once a connection is being closed
 
 
 class Unread:
@@ -24,4 +24,4 @@ class Unread:
         return [one for one, (_, since) in waiting.items() if now - since >= self._patience(one)]
 
     def _patience(self, transport: WriteTransport) -> float:
-        return min(_LINGER, self._seconds) if transport.is_closing() else self._seconds
+        return min(LINGER, self._seconds) if transport.is_closing() else self._seconds

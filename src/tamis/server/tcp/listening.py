@@ -13,7 +13,7 @@ from tamis.server.sockets.gate import Gate
 from tamis.server.sockets.rounds import SLICE
 
 Frame_co = TypeVar("Frame_co", covariant=True)
-_AHEAD = 1 << 15  # bytes of a peer that are read ahead; asyncio stops at twice as many
+_AHEAD = 1 << 12  # bytes of a peer that are read ahead; asyncio stops at twice as many
 _READ = 1 << 16  # bytes of a peer that are decoded at a time
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -34,9 +34,7 @@ class Listener:
         return self._acceptor.start()
 
     def _protocol(self) -> asyncio.Protocol:
-        return asyncio.StreamReaderProtocol(
-            asyncio.StreamReader(self._gate.share(_AHEAD)), self._talk
-        )
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(_AHEAD), self._talk)
 
     async def stop(self) -> None:
         if self._acceptor is not None:
