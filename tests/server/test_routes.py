@@ -133,3 +133,8 @@ def test_figures_come_once_a_second(http):
     with http.stream("GET", "/api/events") as stream:
         line = next(line for line in stream.iter_lines() if line.startswith("data: "))
     assert set(json.loads(line[6:])) == {"messages", "matches", "deliveries", "subscriptions"}
+
+
+def test_a_path_with_a_slash_at_its_end_is_not_redirected(tmp_path):
+    with served(tmp_path) as server, server.http() as http:
+        assert http.get("/api/channels/x%2F").status_code == 404

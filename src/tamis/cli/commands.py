@@ -297,6 +297,7 @@ def main(arguments: list[str] | None = None) -> int:
         with contextlib.suppress(ValueError):  # not the main thread: its owner handles signals
             signal.signal(signal.SIGINT, _interrupt)
     try:
+        _check_text(sys.argv[1:] if arguments is None else arguments)
         code = app(arguments, exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
     except CycloptsError:
@@ -309,13 +310,26 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         _abandon_output()
         return BROKEN_PIPE
-    except OSError as error:  # files tell of themselves by InputError, so this is the output
-        closed = error.errno == errno.EBADF
+    except OverflowError as error:  # of a conversion, or of the system's clock
+        print(f"a number among the options is too large: {error}", file=sys.stderr)
+        return BAD_INPUT
+    except OSError as error:
+        if error.filename is not None:
+            print(f"{str(error.filename)[:200]}: {error.strerror}", file=sys.stderr)
+            return BAD_INPUT
+        closed = error.errno == errno.EBADF  # without a name it is the output
         _abandon_output()
         told = "standard output is closed" if closed else error.strerror
         print(f"cannot write: {told}", file=sys.stderr)
         return BAD_INPUT
     return code if isinstance(code, int) else 0
+
+
+def _check_text(arguments: list[str]) -> None:
+    """What is not text could neither be sent, nor printed, nor name a file everywhere."""
+    for place, text in enumerate(arguments, 1):
+        if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise InputError(f"argument {place} is not UTF-8 text: {text[:60]!a}")
 
 
 def _open_closed() -> None:

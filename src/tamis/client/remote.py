@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import os
 import ssl
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from urllib.parse import urlsplit
 from tamis.errors import InputError, UnreachableError
 
 HERE = "http://127.0.0.1:8216"
-TIMEOUT = 30.0  # seconds
+TIMEOUT, MAX_TIMEOUT = 30.0, 1_000_000  # seconds: by default, and at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,9 @@ class Remote:
 
 def checked_timeout(timeout: float) -> float:
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not math.isfinite(timeout) or timeout <= 0:
-        raise InputError(f"timeout must be a positive number of seconds, not {timeout!r}")
+    if not number or not 0 < timeout <= MAX_TIMEOUT:  # which NaN is not, either
+        bounds = f"a positive number of seconds, up to {MAX_TIMEOUT:,}"
+        raise InputError(f"timeout must be {bounds}, not {str(timeout)[:40]}")
     return float(timeout)
 
 

@@ -47,7 +47,7 @@ def call(remote: Remote, method: str, path: str, content: Any = None) -> Any:
     finally:
         connection.close()
     text = b"".join(pieces)
-    if response.status >= 400:
+    if response.status >= 300:  # a broker never redirects
         raise _error(remote, response.status, text)
     return _decoded(remote, text) if text else None
 

@@ -115,7 +115,9 @@ def _routed(reception: Reception) -> Starlette:
         return json(described)
 
     routes.append(Route("/openapi.json", openapi))
-    return Starlette(routes=routes, exception_handlers={404: _no_path, 405: _no_method})
+    app = Starlette(routes=routes, exception_handlers={404: _no_path, 405: _no_method})
+    app.router.redirect_slashes = False  # a name may end with a slash, and is another one without
+    return app
 
 
 async def _no_path(request: Request, error: Exception) -> Response:
