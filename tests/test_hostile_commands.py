@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from hostile_commands import commands, walk
+from hostile_commands import STATE, commands, walk
 from tamis.cli import main
 
 
@@ -18,6 +18,14 @@ def test_hostile_values_of_options_are_refused_with_a_reason():
 def test_the_walk_knows_all_commands():
     names = {name for name, _ in commands()}
     assert {"match", "serve", "flow show", "access end-token", "subscription create"} <= names
+
+
+def test_options_nested_too_deep_are_refused(tmp_path, capfd):
+    flow = tmp_path / "state.flow"
+    flow.write_text(STATE)
+    deep = '{"a":' * 2000
+    assert main(["flow", "expand", str(flow), "Top", "--to=[2]", f"--key={deep}"]) == 2
+    assert "--key: not JSON" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def _state(summary: Summary, text: str, option: str) -> dict[str, object]:
 def _json(text: str, kinds: Any, option: str) -> Any:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise TamisError(f"{option}: not JSON: {error}") from None
     if not isinstance(found, kinds):
         raise TamisError(f"{option}: not what is expected: {text[:60]}")
