@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import socket
 import struct
 import time
+import weakref
 from contextlib import contextmanager, suppress
 from functools import partial
 
@@ -21,6 +23,7 @@ from tamis.server.sockets.limits import SocketLimits
 from tamis.server.sockets.rounds import Rounds
 from tamis.server.sockets.seldom import Seldom
 from tamis.server.sockets.unread import Unread
+from tamis.server.tcp.listening import Outbox
 
 QUICK = SocketLimits(greeting=0.4, arrival=0.4, unread=0.4)
 UPGRADE = (
@@ -421,3 +424,25 @@ def test_a_task_that_is_cancelled_misses_its_turn():
         await second
 
     asyncio.run(asyncio.wait_for(run(), 10))
+
+
+def test_an_outbox_that_has_ended_lets_its_connection_go():
+    """Without the garbage collector."""
+
+    class Connection:
+        def __init__(self):
+            self.out = Outbox(None, self.written)
+
+        def written(self, count):
+            pass
+
+    connection = Connection()
+    connection.out.put(b"x")
+    seen = weakref.ref(connection)
+    connection.out.end()
+    gc.disable()
+    try:
+        del connection
+        assert seen() is None
+    finally:
+        gc.enable()

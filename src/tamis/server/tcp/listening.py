@@ -54,6 +54,8 @@ class Listener:
         finally:
             self._connections.discard(task)
             writer.close()
+            if (error := reader.exception()) is not None:  # it holds the frames that it passed
+                error.__traceback__ = error.__context__ = None
 
 
 def address_of(writer: asyncio.StreamWriter) -> str:
@@ -106,6 +108,16 @@ class Outbox:
             self._less.set()
             if count:
                 self._written(count)
+
+    def end(self) -> None:
+        """Let go of what was not written and of the connection, which holds this in turn: else
+        both would wait for the garbage collector."""
+        self._waiting.clear()
+        self._written = _ignore
+
+
+def _ignore(_: int) -> None:
+    pass
 
 
 class Decoder(Protocol[Frame_co]):

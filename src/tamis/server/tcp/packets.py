@@ -106,6 +106,8 @@ class PacketConnection:
             with contextlib.suppress(TimeoutError, ConnectionError):
                 await asyncio.wait_for(self.out.drain(), 2)
             writing.cancel()
+            self.out.end()
+            self._task = self.visit = None
 
     def _written(self, count: int) -> None:
         self.parts.hub.written(self.session, count)

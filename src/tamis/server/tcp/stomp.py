@@ -135,6 +135,8 @@ class StompConnection:
                 await asyncio.wait_for(self._out.drain(), 2)
             for task in self._tasks:
                 task.cancel()
+            self._out.end()
+            self._tasks, self._task, self.visit = [], None, None
 
     # --- out ------------------------------------------------------------------------
 
