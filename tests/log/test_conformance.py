@@ -134,7 +134,11 @@ drafts = st.tuples(texts, st.integers(0, 2**63 - 1), texts, texts, st.binary(max
 @settings(max_examples=25)
 @given(st.lists(st.lists(drafts, min_size=1, max_size=4), max_size=6), st.data())
 def test_both_forms_agree(tmp_path_factory, groups, data):
-    sqlite = SqliteLog(tmp_path_factory.mktemp("log") / "log.db")
+    with SqliteLog(tmp_path_factory.mktemp("log") / "log.db") as sqlite:
+        _both_forms_agree(sqlite, groups, data)
+
+
+def _both_forms_agree(sqlite, groups, data):
     memory, sequence = MemoryLog(), 0
     for group in groups:
         channel, records = 1, []
@@ -156,4 +160,3 @@ def test_both_forms_agree(tmp_path_factory, groups, data):
     memory.trim(1, first)
     assert sqlite.read(1, 0, 100) == memory.read(1, 0, 100)
     assert sqlite.bounds(1) == memory.bounds(1)
-    sqlite.close()

@@ -7,6 +7,7 @@ import json
 import queue
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def server(tmp_path_factory):
             messages = [{"subject": "q", "attributes": {"n": 10 * block + i}} for i in range(10)]
             http.post("/api/channels/q/messages", json=messages)
         http.put("/api/channels/q/subscriptions/kept", json={"start": "all"})
-    with sqlite3.connect(folder / "log.db") as db:
+    with closing(sqlite3.connect(folder / "log.db")) as db, db:
         db.execute("UPDATE block SET crc = crc + 1 WHERE first = 21")
     db.close()
     with served(folder) as found:
