@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "packets"))
 from client import DOUBLE, STRING, Client
 from pubsub.packets import damaged
 from server.servers import QUOTES, served
-from tamis.registry import Principal, Right
+from tamis.registry import Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
 from tamis.server.tcp.packet_commands import COMMANDS
 
@@ -171,8 +171,9 @@ def fuzz(count: int, seed: int = 0) -> Counter:
     rng, tally, alarm, grown = random.Random(seed), Counter(), Alarm(), 0
     logging.getLogger().addHandler(alarm)
     try:
-        with tempfile.TemporaryDirectory() as directory, served(Path(directory)) as server:
-            token = prepare(server)
+        with registered() as (directory, boss, token), served(directory) as server:
+            with server.http(headers={"authorization": f"Bearer {boss}"}) as http:
+                assert http.put("/api/channels/quotes", json=QUOTES).status_code == 201
             front, originals = packets_of(server, token)
             while tally["sent"] < count:
                 one_round(rng, server, token, front, originals, tally)
@@ -194,15 +195,19 @@ def fuzz(count: int, seed: int = 0) -> Counter:
     return tally
 
 
-def prepare(server) -> str:
-    """Somebody who may publish and subscribe, and have a few subscriptions."""
-    with server.http() as http:
-        assert http.put("/api/channels/quotes", json=QUOTES).status_code == 201
-    registry = server.parts.hub.registry
-    registry.put_principal(Principal("fuzz", "main", subscriptions=50))
-    for verb in ("publish", "subscribe"):
-        registry.put_right(Right("fuzz", verb))
-    return new_token(registry, "fuzz")
+@contextlib.contextmanager
+def registered():
+    """A directory with a token of a manager, and one of a principal that may publish and subscribe,
+    and have a few subscriptions."""
+    with tempfile.TemporaryDirectory() as name:
+        with SqliteRegistry(Path(name) / "registry.db") as registry:
+            registry.put_principal(Principal("boss", "main"))
+            registry.put_right(Right("boss", "manage"))
+            registry.put_principal(Principal("fuzz", "main", subscriptions=50))
+            for verb in ("publish", "subscribe"):
+                registry.put_right(Right("fuzz", verb))
+            tokens = new_token(registry, "boss"), new_token(registry, "fuzz")
+        yield Path(name), *tokens
 
 
 def one_round(rng, server, token, front, originals, tally) -> None:
