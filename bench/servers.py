@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_CONNECTIONS = "15000"  # all of them come from one address here
 _MAIN = "import sys; from tamis.cli import main; sys.exit(main())"
 FORM = {"attributes": {"symbol": "int", "price": "double", "volume": "int"}}
 
@@ -74,6 +75,7 @@ def tamis(directory: Path) -> Iterator[Server]:
     port, packets, stomp, begin = free_port(), free_port(), free_port(), time.perf_counter()
     command = [sys.executable, "-c", _MAIN, "serve", str(directory), "--http", f"127.0.0.1:{port}"]
     command += ["--packets", f"127.0.0.1:{packets}", "--stomp", f"127.0.0.1:{stomp}", "--quiet"]
+    command += ["--connections", _CONNECTIONS, "--connections-per-address", _CONNECTIONS]
     process = subprocess.Popen(command)
     server = Server(process, port, packets=packets, stomp=stomp)
     try:

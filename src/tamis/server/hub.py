@@ -238,8 +238,10 @@ class Hub:
     def _give_room(self) -> None:
         found, self._written = self._written, []
         for session, count in found:
-            with self._guarded("giving room to a session"):
+            try:  # not `_guarded`: this is done for every frame
                 self.broker.written(session, count)
+            except Exception as error:
+                self.watch.fault("giving room to a session", error)
         self.pump()
 
     def acknowledge(self, session: int, key: Key, upto: int) -> None:
@@ -256,8 +258,10 @@ class Hub:
         """A slice of it: there may be very many sessions."""
         works, end = self._afterwards, time.monotonic() + SLICE
         while works and time.monotonic() < end:
-            with self._guarded("writing to a session"):
+            try:  # not `_guarded`: this is done for every frame
                 works.popleft()()
+            except Exception as error:
+                self.watch.fault("writing to a session", error)
         self._finishing = bool(works)
         if works:
             self.loop.call_soon(self._finish)
@@ -395,8 +399,10 @@ class Hub:
     def _answer(self, request: int, found: Any) -> None:
         answer = self._answers.pop(request, None)
         if answer is not None:
-            with self._guarded("answering a request"):
+            try:  # not `_guarded`: this is done for every request
                 answer(found)
+            except Exception as error:
+                self.watch.fault("answering a request", error)
 
     async def _commit(self, action: act.Commit) -> None:
         try:
@@ -426,9 +432,9 @@ class Hub:
             self._matching = self.broker.match(pace)
         self.pump()
         took = time.monotonic() - begun
-        if took > 2 * SLICE:
+        if took > 4 * SLICE:  # every slice writes to every session: more of them cost more
             self._pace = max(pace // 2, 1)
-        elif self._matching and took < SLICE:
+        elif self._matching and took < 2 * SLICE:
             self._pace = 2 * pace
         if self._matching:
             self.loop.call_soon(self._match_slice)

@@ -14,7 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Close, Frame, Opcode
 
 from tamis.server.sockets.gate import Gate
-from tamis.server.sockets.rounds import SLICE
+from tamis.server.sockets.rounds import AT_ONCE, SLICE
 from tamis.server.web.frame_reader import (
     BINARY,
     CLOSE,
@@ -81,11 +81,7 @@ class RawSocket(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self.take is not None:
             self._reader.feed(data)
-            if self.gate.rounds.open():
-                self._go_on()
-            else:
-                self._pause()
-                self._queue(first=True)
+            self._go_on()
         elif self.handshake_initiated:
             self._early = True
             self._pause()
@@ -112,17 +108,17 @@ class RawSocket(WebSocketsSansIOProtocol):
         """Whether everything was taken."""
         take, following, rounds = self.take, self._reader.next, self.gate.rounds
         assert take is not None
-        for _ in range(SLICE):
+        for count in range(SLICE):
             if self.held or not self.ready or self.close_sent:
                 return False
+            if count >= AT_ONCE and not rounds.open():
+                break
             if (found := following()) is None:
                 return True
             if found[0] in (TEXT, BINARY):
                 take(found[1])
             else:
                 self._control(*found)
-            if not rounds.open():
-                break
         self._queue()
         return False
 
