@@ -122,10 +122,10 @@ class RawSocket(WebSocketsSansIOProtocol):
         self._queue()
         return False
 
-    def _queue(self, first: bool = False) -> None:
+    def _queue(self) -> None:
         if not self._queued:
             self._queued = True
-            self.gate.rounds.add(self._next_round, first)
+            self.gate.rounds.add(self._next_round)
 
     def _next_round(self) -> None:
         self._queued = False
