@@ -15,9 +15,9 @@ import pytest
 import strategies as st
 from tamis.cli import main
 from tamis.diagram.conditions import Diagram, diagram_of
-from tamis.diagram.draw import MOST_NODES, atom_text, mermaid, svg
-from tamis.diagram.picture import picture
-from tamis.diagram.wording import atom_of, text_of
+from tamis.diagram.draw import mermaid, picture, svg
+from tamis.diagram.wording import atom_of, atom_text, text_of
+from tamis.drawing.pictures import MOST_NODES
 from tamis.errors import SelectorError
 from tamis.language import Attribute, Compare, Literal, parse
 from tamis.logic import Kind, atoms, reduce
@@ -44,7 +44,7 @@ def figure(number: int) -> Diagram:
 
 def questions_of(diagram: Diagram) -> list[str]:
     """The texts of the inner nodes, from the top."""
-    return [node.text for node in picture(diagram).nodes if node.number > 1]
+    return [box.title for n, box in picture(diagram).boxes.items() if n > 1]
 
 
 # --- the papers ---------------------------------------------------------------
@@ -68,8 +68,8 @@ def test_icse2001_figure_2_shares_the_third_function() -> None:
     first, second, third = shared.roots.tolist()
     assert (shared.low[first], shared.high[first]) == (0, third)
     assert (shared.low[second], shared.high[second]) == (third, 0)
-    roots = [node.names for node in picture(diagram).nodes if node.names]
-    assert sorted(roots) == [("Q1",), ("Q2",), ("Q3",)]
+    roots = [box.caption for box in picture(diagram).boxes.values() if box.kind == "root"]
+    assert sorted(roots) == ["Q1", "Q2", "Q3"]
 
 
 def test_icse2001_figure_4_example_11() -> None:
@@ -217,21 +217,22 @@ def test_constant_conditions_are_leaves() -> None:
         '    n0["0<br/>Q2"]:::root',
         '    n1["1<br/>Q1, Q3"]:::root',
     ]
+    assert "classDef leaf" not in mermaid(diagram)
     assert svg(diagram).count("<rect") == 2
 
 
 def test_an_empty_diagram_has_no_nodes() -> None:
-    assert mermaid(drawn([])).splitlines()[1].strip().startswith("classDef")
+    assert mermaid(drawn([])) == "flowchart TD\n"
     ElementTree.fromstring(svg(drawn([])))
 
 
 def test_strata_are_named() -> None:
     wide = " OR ".join(f"(a{i:02} = 1 AND b{i:02} = 1)" for i in range(8))
     diagram = drawn([wide], budget=-32 * 20)
-    shown = picture(diagram)
-    asked = {node.text.removeprefix("value of ") for node in shown.nodes if "value of" in node.text}
-    assert asked
-    assert asked == {node.tag for node in shown.nodes if node.tag}
+    boxes = picture(diagram).boxes.values()
+    tested = {box.title.removeprefix("value of ") for box in boxes if "value of" in box.title}
+    assert tested
+    assert tested == {box.caption.split()[-1] for box in boxes if "#" in box.caption}
     ElementTree.fromstring(svg(diagram))
 
 
@@ -241,17 +242,17 @@ def test_layers_and_boxes(seed: int) -> None:
     rng = random.Random(seed)
     diagram = diagram_of([st.random_condition(rng, depth=2) for _ in range(6)])
     shown = picture(diagram)
-    layer = {node.number: node.layer for node in shown.nodes}
+    layer = {n: box.layer for n, box in shown.boxes.items()}
     assert all(layer[source] < layer[target] for source, target, _ in shown.edges)
     texts: dict[int, set[str]] = {}
-    for node in shown.nodes:
-        texts.setdefault(node.layer, set()).add(node.text)
+    for box in shown.boxes.values():
+        texts.setdefault(box.layer, set()).add(box.title)
     assert all(len(some) == 1 for some in texts.values() if some != {"0", "1"})
     boxes = [
         [float(element.get(k)) for k in ("y", "x", "width")]
         for element in ElementTree.fromstring(svg(diagram)).iter("{http://www.w3.org/2000/svg}rect")
     ]
-    assert len(boxes) == len(shown.nodes) > 5
+    assert len(boxes) == len(shown.boxes) > 5
     boxes.sort()
     for (y, x, width), (other_y, other_x, _) in pairwise(boxes):
         assert y < other_y or x + width < other_x

@@ -8,7 +8,7 @@ from flow.random_flows import random_run
 from tamis.errors import FlowError
 from tamis.flow import check, parse_flow, rewrite
 from tamis.flow.showing import lineage, mermaid, notices, picture, svg
-from tamis.flow.showing.picture import Counts
+from tamis.flow.showing.flow_pictures import Counts
 
 TEXT = """
 space A(x: int, name: string)

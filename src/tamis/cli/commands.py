@@ -26,6 +26,7 @@ from tamis.cli.wire import wire
 from tamis.errors import InputError, SelectorError, TamisError
 
 if TYPE_CHECKING:
+    from tamis.drawing.pictures import Picture
     from tamis.language import Condition
     from tamis.schema import Schema
 
@@ -206,7 +207,8 @@ def draw(
     """
     from tamis.cli.output import opened
     from tamis.diagram.conditions import diagram_of
-    from tamis.diagram.draw import mermaid, svg
+    from tamis.diagram.draw import picture
+    from tamis.drawing import mermaid, svg
 
     if not selectors:
         raise InputError("draw what? give one selector or more")
@@ -223,11 +225,13 @@ def draw(
     conditions = [language.parse(text)[0] for text in texts]
     if compiled:
         drawn = _compiled(texts, schema, semantics, language)
-    elif implications:
-        drawn = _implications(conditions, schema, semantics, output)
     else:
-        diagram = diagram_of(conditions, schema, semantics, restricting=not unrestricted)
-        drawn = svg(diagram) if output.endswith(".svg") else mermaid(diagram)
+        shown = (
+            _implications(conditions, schema, semantics)
+            if implications
+            else picture(diagram_of(conditions, schema, semantics, restricting=not unrestricted))
+        )
+        drawn = svg(shown) if output.endswith(".svg") else mermaid(shown)
     with opened(output) as file:
         file.write(drawn.encode())
 
@@ -252,14 +256,13 @@ def _compiled(
 
 
 def _implications(
-    conditions: list[Condition], schema: Schema | None, semantics: Semantics, output: str
-) -> str:
-    from tamis.engine.implications.drawing import mermaid, picture, svg
+    conditions: list[Condition], schema: Schema | None, semantics: Semantics
+) -> Picture:
+    from tamis.engine.implications.tree_pictures import picture
 
     if len(conditions) < 2:
-        raise InputError("--implications stand between trees: give two selectors or more")
-    shown = picture(conditions, schema, semantics)
-    return svg(shown) if output.endswith(".svg") else mermaid(shown)
+        raise InputError("--implications are drawn between trees: give two selectors or more")
+    return picture(conditions, schema, semantics)
 
 
 def _file_text(path: str) -> str:

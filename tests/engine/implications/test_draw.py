@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tamis.cli import main
-from tamis.engine.implications.drawing import mermaid, picture, svg
+from tamis.drawing import mermaid, svg
+from tamis.engine.implications.tree_pictures import picture
 from tamis.errors import SelectorError
 from tamis.language import parse
 from tamis.schema import Schema
@@ -36,11 +37,11 @@ def test_svg_has_every_node_line_and_implication() -> None:
     shown = drawn(*FIGURE_9)
     root = ElementTree.fromstring(svg(shown))
     name = "{http://www.w3.org/2000/svg}"
-    nodes = [node for tree in shown.trees for node in tree]
     kinds = [path.get("class") for path in root.iter(f"{name}path")]
-    assert len(list(root.iter(f"{name}rect"))) == len(nodes) == 24
-    assert kinds.count("implies") == len(shown.edges) == 2
-    assert kinds.count("low") == kinds.count("") == sum(not node.leaf for node in nodes)
+    assert len(list(root.iter(f"{name}rect"))) == len(shown.boxes) == 24
+    assert kinds.count("implies") == len(shown.links) == 2
+    inner = sum(box.kind != "leaf" for box in shown.boxes.values())
+    assert kinds.count("low") == kinds.count(None) == inner
 
 
 def test_hostile_texts_stay_texts() -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.flow.graph import Graph
 from tamis.flow.rewriting import Path, Plan, rewrite
-from tamis.flow.showing.picture import Counts
+from tamis.flow.showing.flow_pictures import Counts
 from tamis.spark.flows.steps import Flowing
 from tamis.spark.flows.streams import TARGET, Layout
 from tamis.spark.types import quoted

@@ -1,4 +1,4 @@
-"""Where the nodes of a small diagram stand: one layer per variable, edges that go down.
+"""Where the boxes of a small picture are: layer by layer, with edges that go down.
 
 The usual steps of a layered drawing: edges that pass a layer get a joint in it, the order within
 each layer follows the neighbours' means, then each layer is spaced. All edges of one kind that
@@ -28,7 +28,9 @@ class Layout:
     width: float
 
 
-def layout(layers: Mapping[int, int], widths: Mapping[int, float], edges: Sequence[Edge]) -> Layout:
+def layered(
+    layers: Mapping[int, int], widths: Mapping[int, float], edges: Sequence[Edge]
+) -> Layout:
     """Places for nodes with a layer each. An edge leads to a layer with a larger number."""
     if not layers:
         return Layout({}, [], 0.0)
@@ -82,7 +84,7 @@ def _neighbours(segments: Sequence[tuple[Place, Place, int]]) -> tuple[Neighbour
 
 
 def _sort(row: list[Place], rank: dict[Place, float], near: Neighbours) -> None:
-    """Order a row by the mean rank of each one's neighbours; who has none stays."""
+    """Order a row by the mean rank of each one's neighbours."""
     row.sort(key=lambda p: _mean([rank[q] for q in near[p]]) if p in near else rank[p])
     rank.update((place, i / len(row)) for i, place in enumerate(row))
 

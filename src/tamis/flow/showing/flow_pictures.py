@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
-from tamis.diagram.picture import visible
+from tamis.drawing.pictures import MOST_NODES, SOLID, Box, Kind, Picture, clipped
 from tamis.errors import FlowError
 from tamis.flow.graph import Graph
 from tamis.flow.model import Select, Step
@@ -15,29 +14,8 @@ from tamis.flow.rewriting.plan import Plan, node_name, rejection_point, subscrip
 from tamis.flow.states.flows.wiring import StateNode
 from tamis.flow.text.printer import step_text
 
-Kind = Literal["space", "point", "operation", "state"]
-MOST_NODES = 400
 STATE = "state\0"  # before the name of a state among the names of spaces
-SHOWN = 48  # characters of one line
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """`lines` are shown, `title` is the whole text, `caption` tells a count."""
-
-    kind: Kind
-    layer: int
-    lines: tuple[str, ...]
-    title: str
-    caption: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Nodes by number; edges lead to a larger layer."""
-
-    nodes: tuple[Node, ...]
-    edges: tuple[tuple[int, int], ...]
+_LONGEST = 48  # characters of one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +98,15 @@ def _picture(
         for name in names
     ]
     numbers = {name: i for i, name in enumerate(names)}
-    edges: list[tuple[int, int]] = []
+    edges: list[tuple[int, int, int]] = []
     for line in lines:
         start, end = numbers[line.start], numbers[line.end]
         if line.steps or line.caption or line.name:
             nodes.append(_operation(line, 2 * layers[line.end] - 1))
-            edges += [(start, len(nodes) - 1), (len(nodes) - 1, end)]
+            edges += [(start, len(nodes) - 1, SOLID), (len(nodes) - 1, end, SOLID)]
         else:
-            edges.append((start, end))
-    return Picture(tuple(nodes), tuple(edges))
+            edges.append((start, end, SOLID))
+    return Picture("An information flow graph", dict(enumerate(nodes)), edges)
 
 
 def _layers(names: Iterable[str], lines: list[_Line]) -> dict[str, int]:
@@ -144,27 +122,27 @@ def _layers(names: Iterable[str], lines: list[_Line]) -> dict[str, int]:
     return layers
 
 
-def _space(node: str, layer: int, caption: str) -> Node:
-    name = visible(node_name(node))
+def _space(node: str, layer: int, caption: str) -> Box:
+    name = node_name(node)
     kind: Kind = "point" if "\0" in node else "space"
-    return Node(kind, layer, (cut(name),), name, caption)
+    return Box(kind, layer, (_cut(name),), name, caption)
 
 
-def _state(node: StateNode, layer: int, caption: str) -> Node:
+def _state(node: StateNode, layer: int, caption: str) -> Box:
     """Its name, what it is keyed by, and its components."""
     summary = node.summary
     key = f" by {', '.join(summary.key)}" if summary.key else ""
     parts = f"<{', '.join(summary.initial)}>"
     rules = "; ".join(map(str, summary.rules))
-    lines = (cut(visible(node.name + key)), cut(visible(parts)))
-    return Node("state", layer, lines, visible(rules), caption)
+    lines = (_cut(node.name + key), _cut(parts))
+    return Box("state", layer, lines, rules, caption)
 
 
-def _operation(line: _Line, layer: int) -> Node:
+def _operation(line: _Line, layer: int) -> Box:
     texts = [_step(step) for step in line.steps] or [line.name or "all"]
-    title = visible("; ".join(step_text(step) for step in line.steps)) or line.name
+    title = "; ".join(step_text(step) for step in line.steps) or line.name
     title = title or "all messages pass"
-    return Node("operation", layer, tuple(cut(visible(t)) for t in texts), title, line.caption)
+    return Box("operation", layer, tuple(map(_cut, texts)), title, line.caption)
 
 
 def _step(step: Step) -> str:
@@ -175,5 +153,5 @@ def _step(step: Step) -> str:
     return step_text(step).split("=> ", 1)[-1]
 
 
-def cut(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+def _cut(text: str) -> str:
+    return clipped(text, _LONGEST)
