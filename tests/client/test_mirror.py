@@ -8,7 +8,7 @@ import pytest
 
 from server.servers import QUOTES, served
 from tamis.client.mirror import Mirror
-from tamis.errors import InputError
+from tamis.errors import UnreachableError
 
 FILTERS = [
     ("all", ">", ""),
@@ -122,5 +122,55 @@ def test_wildcards_have_no_selector_of_jms(server, tmp_path):
     mirror.update()
     assert mirror.table["plain"][0] == "(price < 1) AND _subject = 'j.a'"
     put(http, "wild", "j.*", "", "j")
-    with pytest.raises(InputError, match="subscription wild: "):
-        mirror.update()
+    assert mirror.update() == 2
+    assert list(mirror.table) == ["plain"]
+    [problem] = mirror.problems()
+    assert (problem["id"], problem["selector"]) == ("wild", "_subject MATCHES '^j[.][^.]+$'")
+    assert "MATCHES" in problem["reason"]
+    put(http, "wild", "j.b", "", "j")
+    assert mirror.update() == 3
+    assert (mirror.table["wild"][0], mirror.problems()) == ("_subject = 'j.b'", [])
+
+
+def test_what_the_table_cannot_hold_is_put_aside(server, tmp_path):
+    """The broker takes attributes that a channel does not declare; a table with a schema cannot."""
+    found, http = server
+    put(http, "good", ">", "price < 1")
+    put(http, "odd", ">", "prise < 100")
+    mirror = Mirror(tmp_path / "table", "quotes", server=found.url)
+    assert (mirror.update(), mirror.update()) == (1, 1)
+    assert list(mirror.table) == ["good"]
+    [problem] = mirror.problems()
+    assert (problem["id"], problem["selector"]) == ("odd", "prise < 100")
+    assert "prise" in problem["reason"]
+    put(http, "good", ">", "colour = 'red'")  # one that was held becomes one that cannot be
+    put(http, "odd", ">", "price < 100")
+    assert mirror.update() == 2
+    assert list(mirror.table) == ["odd"]
+    assert [one["id"] for one in mirror.problems()] == ["good"]
+    http.delete("/api/channels/quotes/subscriptions/good").raise_for_status()
+    assert (mirror.update(), mirror.problems()) == (3, [])
+
+
+def test_following_outlives_a_broker_that_is_away(tmp_path):
+    failures, stop, told = [], threading.Event(), threading.Event()
+    with served(tmp_path / "data") as found, found.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES).raise_for_status()
+        put(http, "a", ">", "price < 1")
+        mirror = Mirror(tmp_path / "t", "quotes", server=found.url)
+
+        def failed(error):
+            failures.append(error)
+            stop.set()
+
+        thread = threading.Thread(
+            target=mirror.follow,
+            args=(0.01,),
+            kwargs={"stop": stop, "tell": lambda version: told.set(), "failed": failed},
+        )
+        thread.start()
+        assert told.wait(10)
+    thread.join(10)
+    assert isinstance(failures[0], UnreachableError)
+    with pytest.raises(UnreachableError):  # the first look must succeed
+        mirror.follow()

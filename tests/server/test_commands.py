@@ -209,3 +209,13 @@ def test_what_was_missed_comes_as_its_summary(server, run, tmp_path):
     assert (code, "--summary needs --durable" in err) == (2, True)
     code, _, err = run("subscribe", "quotes", "--durable", "x", "--summary", str(tmp_path / "no"))
     assert (code, "No such file" in err) == (2, True)
+
+
+def test_following_a_channel_reports_what_the_table_cannot_hold(server, run, tmp_path):
+    assert run("channel", "create", "quotes", "price:double")[0] == 0
+    for name, selector in (("good", "price > 1"), ("odd", "prise > 1")):
+        assert run("subscription", "create", "quotes", name, selector)[0] == 0
+    code, out, err = run("channel", "follow", "quotes", str(tmp_path / "table"), "--once")
+    assert (code, out) == (0, "version 1: 1 subscription\n")
+    assert err.startswith("subscription odd is put aside: ")
+    assert "prise" in err

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 
 from tamis.client.remote import HERE, TIMEOUT, Remote
 from tamis.client.rest import call
-from tamis.errors import InputError
+from tamis.errors import BusyError, DeadlineError, TamisError, UnreachableError
 from tamis.pubsub.subject import SubjectFilter
 from tamis.pubsub.typecodes import FORMS, named
 from tamis.schema import Schema, Type
@@ -19,6 +19,7 @@ from tamis.table import Subscriptions
 
 SUBJECT = "_subject"  # the attribute by which a table knows the subject of a message
 _PAGE = 1_000
+_PASSING = UnreachableError, DeadlineError, BusyError
 
 
 class Mirror:
@@ -42,7 +43,6 @@ class Mirror:
         told = self._get("")
         types = {name: FORMS[named(kind)].type for name, kind in told["attributes"].items()}
         schema = Schema.of({**types, SUBJECT: Type.STRING}) if types else None
-        self._jms = told["dialect"] == "jms"
         self.table = Subscriptions.create(
             folder,
             schema=schema,
@@ -52,16 +52,28 @@ class Mirror:
         )
 
     def update(self) -> int:
-        """Look once; what is new, changed and gone becomes one version. Returns its number."""
-        wanted = {one["name"]: (self._selector(one), one["principal"]) for one in self._all()}
-        known = {str(id): self.table[id] for id in self.table}
+        """Look once; what is new, changed and gone becomes one version. Returns its number.
+
+        A subscription that the table cannot hold is put aside (`table.problems()` says why), such
+        as one that asks for an attribute that the channel does not declare.
+        """
+        wanted = {one["name"]: (_selector(one), one["principal"]) for one in self._all()}
+        held = {str(id): self.table[id] for id in self.table}
+        refused = {one["id"]: one["selector"] for one in self.problems()}
         with self.table.change() as change:
-            for id in known.keys() - wanted.keys():
+            for id in (held.keys() | refused.keys()) - wanted.keys():
                 change.remove(id)
             for id, (selector, principal) in wanted.items():
-                if known.get(id) != (selector, principal):
-                    change.replace(id, selector, principal)
+                if held.get(id) == (selector, principal) or refused.get(id) == selector:
+                    continue
+                if id in held or id in refused:
+                    change.remove(id)
+                change.add_many([(id, selector, principal)], "report")
         return self.table.version
+
+    def problems(self) -> list[dict[str, str]]:
+        """The `id`, `selector` and `reason` of each subscription that the table cannot hold."""
+        return list(self.table.problems().to_pylist())
 
     def follow(
         self,
@@ -69,14 +81,25 @@ class Mirror:
         *,
         stop: threading.Event | None = None,
         tell: Callable[[int], None] = lambda version: None,
+        failed: Callable[[TamisError], None] = lambda error: None,
     ) -> None:
-        """Look every so many seconds, until `stop` is set; `tell` each new version."""
+        """Look every so many seconds, until `stop` is set; `tell` each new version.
+
+        The first look must succeed. Later ones may meet a broker that is being restarted or is
+        busy: then `failed` gets the error, and the next look comes in its time.
+        """
         ended, last = stop or threading.Event(), -1
         while True:
-            version = self.update()
-            if version != last:
-                tell(version)
-                last = version
+            try:
+                version = self.update()
+            except _PASSING as error:
+                if last < 0:
+                    raise
+                failed(error)
+            else:
+                if version != last:
+                    tell(version)
+                    last = version
             if ended.wait(every):
                 return
 
@@ -89,24 +112,21 @@ class Mirror:
                 return
             after = page["subscriptions"][-1]["name"]
 
-    def _selector(self, one: dict[str, Any]) -> str:
-        subjects, selector = one["subjects"], one["selector"]
-        if subjects == ">":
-            return str(selector)
-        filter = SubjectFilter.parse(subjects)
-        if filter.wild and self._jms:
-            raise InputError(
-                f"subscription {one['name']}: {subjects} has wildcards, which no selector of "
-                "dialect jms can ask for"
-            )
-        asked = f"{SUBJECT} = {_text(subjects)}"
-        if filter.wild:
-            asked = f"{SUBJECT} MATCHES {_text(_pattern(filter))}"
-        return f"({selector}) AND {asked}" if selector.strip() else asked
-
     def _get(self, rest: str) -> Any:
         path = f"/api/channels/{quote(self.channel, safe='')}{rest}"
         return call(self.remote, "GET", path)
+
+
+def _selector(one: dict[str, Any]) -> str:
+    """The selector for the table. Dialect jms has none for wildcards: the table refuses it."""
+    subjects, selector = one["subjects"], str(one["selector"])
+    if subjects == ">":
+        return selector
+    filter = SubjectFilter.parse(subjects)
+    asked = f"{SUBJECT} = {_text(subjects)}"
+    if filter.wild:
+        asked = f"{SUBJECT} MATCHES {_text(_pattern(filter))}"
+    return f"({selector}) AND {asked}" if selector.strip() else asked
 
 
 def _pattern(filter: SubjectFilter) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
@@ -11,6 +12,9 @@ from cyclopts.validators import Number
 from tamis.cli.broker.place import LOCAL, Broker, need_broker
 from tamis.cli.broker.tables import AsJson, print_json
 from tamis.cli.progress import counted
+
+if TYPE_CHECKING:
+    from tamis.errors import TamisError
 
 channel = App(name="channel", help="Create, show, list and close channels.")
 
@@ -129,6 +133,8 @@ def follow_channel(
 ) -> None:
     """Keep the Subscriptions table in FOLDER as what subscribers of channel NAME ask for.
 
+    A subscription that the table cannot hold is put aside and reported on standard error.
+
     Parameters
     ----------
     name
@@ -147,13 +153,27 @@ def follow_channel(
         folder, name, server=broker.server, token=broker.token, timeout=broker.timeout, ca=broker.ca
     )
 
+    reported = set[tuple[str, str]]()
+
     def tell(version: int) -> None:
         print(f"version {version}: {counted(len(mirror.table), 'subscription')}", flush=True)
+        problems = {(one["id"], one["reason"]) for one in mirror.problems()}
+        for id, reason in sorted(problems - reported):
+            _note(f"subscription {id} is put aside: {reason}")
+        reported.clear()
+        reported.update(problems)
+
+    def failed(error: TamisError) -> None:
+        _note(f"{error}; trying again")
 
     if once:
         tell(mirror.update())
     else:
-        mirror.follow(every, tell=tell)
+        mirror.follow(every, tell=tell, failed=failed)
+
+
+def _note(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 @channel.command(name="close")
