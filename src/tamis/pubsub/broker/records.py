@@ -25,19 +25,22 @@ class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """What one commit adds to one channel: records in order, at least one.
+    """What one commit adds to one channel: records in order.
 
-    `numbers` are what their publishers have stored then, packed (see `Numbers`).
+    `numbers` are what their publishers have stored then, packed (see `Numbers`). `covers` is set in
+    a sparse copy of a channel: the block says all that is wanted of the sequences from the first
+    to the last, which may be nothing. Without it a block covers its records, at least one.
     """
 
     channel: int
     records: tuple[Record, ...]
     numbers: dict[str, list[int]] = {}
+    covers: tuple[int, int] | None = None
 
     @property
     def first(self) -> int:
-        return self.records[0].sequence
+        return self.records[0].sequence if self.covers is None else self.covers[0]
 
     @property
     def last(self) -> int:
-        return self.records[-1].sequence
+        return self.records[-1].sequence if self.covers is None else self.covers[1]
