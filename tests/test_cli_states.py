@@ -12,7 +12,7 @@ from tamis.cli import main
 from tamis.flow import check, parse_flow
 from tamis.flow.states.batches.store import StateFiles
 from tamis.flow.states.batches.trigger import Trigger
-from tamis.flow.states.collapsing import typed_events
+from tamis.flow.states.sequences.collapsing import typed_events
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "states"
 GRYPHON = str(EXAMPLES / "gryphon.flow")

@@ -14,7 +14,7 @@ import threading
 import pyarrow as pa
 
 from tamis.engine import Details, Matcher
-from tamis.flow.states.fold.compiled import warm as warm_states
+from tamis.flow.states.equivalence import warm as warm_states
 from tamis.haste import compile_in_haste
 from tamis.kernel import STORE, show_progress
 from tamis.pubsub.channel import Channel, ChannelAttribute

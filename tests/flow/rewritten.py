@@ -8,7 +8,7 @@ from typing import Any
 
 from tamis.errors import MessageError
 from tamis.flow import Graph, Plan
-from tamis.flow.execution import Message, fired, fitted, holds, made
+from tamis.flow.graphs.execution import Message, fired, fitted, holds, made
 from tamis.logic import value
 
 Bag = Counter[tuple[tuple[str, object], ...]]

@@ -14,8 +14,8 @@ from flow.rewritten import bag, run_plan, run_single_source
 from strategies import random_condition
 from tamis.errors import FlowError
 from tamis.flow import FlowLimits, check, on_sources, parse_flow, rewrite, run, stages
-from tamis.flow.execution import holds, through
-from tamis.flow.expressions import not_false, not_true
+from tamis.flow.graphs.execution import holds, through
+from tamis.flow.model.expressions import not_false, not_true
 from tamis.flow.rewriting.decisions import Choice, decision, spaces_read, weight
 from tamis.flow.rewriting.plan import node_name
 from tamis.flow.text.printer import step_text

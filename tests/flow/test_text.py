@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from flow.random_flows import random_run
 from tamis.errors import FlowError
 from tamis.flow import Arc, FlowBuilder, FlowLimits, Select, check, parse_flow, printed, run
-from tamis.flow.model import Flow
+from tamis.flow.model.elements import Flow
 from tamis.language import Literal, canonical
 
 STOCKS = """\

@@ -1,11 +1,21 @@
 """Information flow graphs: spaces joined by arcs that select and transform (Gryphon, section 3)."""
 
 from tamis.flow.builder import FlowBuilder
-from tamis.flow.execution import Rejected, Result, run
-from tamis.flow.graph import Graph, check
-from tamis.flow.limits import FlowLimits
-from tamis.flow.lookups import tables
-from tamis.flow.model import Arc, Flow, Lookup, Output, Rule, Select, Space, Test, Transform
+from tamis.flow.graphs.execution import Rejected, Result, run
+from tamis.flow.graphs.graph import Graph, check
+from tamis.flow.model.elements import (
+    Arc,
+    Flow,
+    Lookup,
+    Output,
+    Rule,
+    Select,
+    Space,
+    Test,
+    Transform,
+)
+from tamis.flow.model.limits import FlowLimits
+from tamis.flow.model.lookups import tables
 from tamis.flow.rewriting import RULES, Plan, on_sources, rewrite, stages
 from tamis.flow.text import parse_flow, printed, read_flow
 

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from tamis.flow.graph import Graph, check
-from tamis.flow.limits import LIMITS, FlowLimits
-from tamis.flow.model import Flow
+from tamis.flow.graphs.graph import Graph, check
+from tamis.flow.model.elements import Flow
+from tamis.flow.model.limits import LIMITS, FlowLimits
 from tamis.flow.text.printer import name_text, scalar_text
 from tamis.flow.text.reader import parse_flow
 from tamis.schema import Schema

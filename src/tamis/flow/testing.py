@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tamis.errors import FlowError, MessageError
-from tamis.flow.execution import Message, fitted, run
-from tamis.flow.graph import Graph
-from tamis.flow.lookups import Tables, table
-from tamis.flow.model import Flow, Sample, Test
+from tamis.flow.graphs.execution import Message, fitted, run
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.model.elements import Flow, Sample, Test
+from tamis.flow.model.lookups import Tables, table
 from tamis.flow.text.printer import row_text
 from tamis.language.types import nearest
 

@@ -20,7 +20,7 @@ from tamis.server.subscribing import Subscribing, Wish, moment
 
 if TYPE_CHECKING:
     from tamis.flow import Graph
-    from tamis.flow.lookups import Table
+    from tamis.flow.model.lookups import Table
 
 
 class FlowForm(msgspec.Struct, forbid_unknown_fields=True):
@@ -237,7 +237,7 @@ def leave(broker: Any, session: int, one: Subscription) -> None:
 def opened(entry: FlowEntry) -> OpenFlow:
     """Its text is read and checked, its tables too."""
     from tamis.flow import check, parse_flow
-    from tamis.flow.lookups import tables
+    from tamis.flow.model.lookups import tables
 
     graph = check(parse_flow(entry.text))
     if graph.states:

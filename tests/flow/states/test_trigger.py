@@ -14,7 +14,7 @@ from tamis.errors import StateError
 from tamis.flow.states import Derived, DerivedEvent, States, Summary
 from tamis.flow.states.batches.store import Counters, StateFiles
 from tamis.flow.states.batches.trigger import Output, Trigger
-from tamis.flow.states.collapsing import typed_events
+from tamis.flow.states.sequences.collapsing import typed_events
 
 METER = Summary.of(
     "Meter", Schema.of(k=str, t=float, n=int), {"t": (float, 0.0)}, [("", {"t": "event.t"})],

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from tamis.errors import InputError, TamisError
 
 if TYPE_CHECKING:
-    from tamis.flow.graph import Graph
-    from tamis.flow.states.flows.wiring import StateNode
-    from tamis.flow.states.summary import Summary
+    from tamis.flow.graphs.graph import Graph
+    from tamis.flow.graphs.wiring import StateNode
+    from tamis.flow.states.summaries.summary import Summary
 
 Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tamis.flow.expressions import not_true
-from tamis.flow.model import Select, Step
+from tamis.flow.model.elements import Select, Step
+from tamis.flow.model.expressions import not_true
 from tamis.flow.rewriting.plan import Edge, Path, Plan, rejection_point, subscription_point
 
 

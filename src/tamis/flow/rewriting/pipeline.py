@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from tamis.errors import FlowError
-from tamis.flow.graph import Graph
-from tamis.flow.limits import FlowLimits
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.model.limits import FlowLimits
 from tamis.flow.rewriting import rules
 from tamis.flow.rewriting.impossible import drop_impossible
 from tamis.flow.rewriting.paths import drop_unread, enumerate_paths, externalise

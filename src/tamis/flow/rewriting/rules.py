@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tamis.flow.expressions import (
+from tamis.flow.model.elements import Output, Rule, Select, Step, Transform
+from tamis.flow.model.expressions import (
     FALSE,
     TRUE,
     all_of,
@@ -18,8 +19,7 @@ from tamis.flow.expressions import (
     substitute,
     substitute_term,
 )
-from tamis.flow.limits import FlowLimits
-from tamis.flow.model import Output, Rule, Select, Step, Transform
+from tamis.flow.model.limits import FlowLimits
 from tamis.flow.rewriting.plan import Path
 from tamis.language import Attribute, Condition, Term
 from tamis.language.measure import size

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tamis.flow.expressions import map_term, map_terms, parts_of
-from tamis.flow.model import Output, Select, Step
+from tamis.flow.model.elements import Output, Select, Step
+from tamis.flow.model.expressions import map_term, map_terms, parts_of
 from tamis.flow.rewriting.plan import Path, Plan
 from tamis.language import Arithmetic, Attribute, Call, Condition, Negate, Term, terms
 from tamis.language.measure import size

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.flow.expressions import all_of, substitute
+from tamis.flow.model.expressions import all_of, substitute
+from tamis.flow.model.types import FlowChecker
 from tamis.flow.rewriting.impossible import possible
 from tamis.flow.rewriting.plan import Path, Plan
 from tamis.flow.rewriting.rules import before
-from tamis.flow.types import FlowChecker
 from tamis.language import Condition
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tamis.flow.expressions import all_of, substitute, substitute_term
-from tamis.flow.model import Output, Rule, Transform
+from tamis.flow.model.elements import Output, Rule, Transform
+from tamis.flow.model.expressions import all_of, substitute, substitute_term
 from tamis.flow.rewriting.plan import Path, Plan, SingleSource
 from tamis.language import Attribute, Compare, Condition, Literal, Term
 from tamis.schema import Attribute as Column

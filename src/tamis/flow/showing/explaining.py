@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tamis.errors import FlowError, MessageError
-from tamis.flow.execution import Message, fired, fitted, holds, made
-from tamis.flow.graph import Graph, TypedArc
-from tamis.flow.lookups import Tables
-from tamis.flow.model import Select, Step, Transform
+from tamis.flow.graphs.execution import Message, fired, fitted, holds, made
+from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.model.elements import Select, Step, Transform
+from tamis.flow.model.lookups import Tables
 from tamis.flow.text.printer import rule_text, step_text
 from tamis.language import Condition
 from tamis.logic import explain as explain_condition

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from tamis.drawing.pictures import MOST_NODES, SOLID, Box, Kind, Picture, clipped
 from tamis.errors import FlowError
-from tamis.flow.graph import Graph
-from tamis.flow.model import Select, Step
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.wiring import StateNode
+from tamis.flow.model.elements import Select, Step
 from tamis.flow.rewriting.plan import Plan, node_name, rejection_point, subscription_point
-from tamis.flow.states.flows.wiring import StateNode
 from tamis.flow.text.printer import step_text
 
 STATE = "state\0"  # before the name of a state among the names of spaces

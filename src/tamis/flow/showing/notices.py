@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tamis.errors import FlowError
-from tamis.flow.expressions import TRUE, all_of, not_true, without_calls
-from tamis.flow.graph import Graph, TypedArc
-from tamis.flow.model import Transform
+from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.model.elements import Transform
+from tamis.flow.model.expressions import TRUE, all_of, not_true, without_calls
 from tamis.flow.rewriting import rewrite
 from tamis.flow.rewriting.impossible import possible
 from tamis.flow.showing.notice import Notice

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tamis.flow.expressions import FALSE, substitute
+from tamis.flow.graphs.wiring import Expansion, StateNode
+from tamis.flow.model.expressions import FALSE, substitute
 from tamis.flow.showing.notice import Notice
 from tamis.flow.states.expansion.firing import never_fires, undefined_forever
-from tamis.flow.states.flows.wiring import Expansion, StateNode
-from tamis.flow.states.summary import Assign, Rule, Summary
+from tamis.flow.states.summaries.summary import Assign, Rule, Summary
 from tamis.language import Literal
 
 

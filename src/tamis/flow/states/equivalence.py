@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from tamis.errors import ExpandError, StateError
-from tamis.flow.states.collapsing import _is_table, collapse, in_order, typed_events
+from tamis.errors import StateError
 from tamis.flow.states.expansion.expanding import Event, expand
 from tamis.flow.states.expansion.search import BUDGET
-from tamis.flow.states.keyed import Key, States
-from tamis.flow.states.stepping import Stepper
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.sequences.collapsing import is_table, typed_events
+from tamis.flow.states.sequences.shortening import catch_up_rows
+from tamis.flow.states.summaries.keyed import States
+from tamis.flow.states.summaries.summary import Summary
 
 
 def equivalent(events: Any, summary: Summary, *, budget: int = BUDGET) -> Any:
@@ -38,63 +38,11 @@ def catch_up(
         if summary.key:
             raise StateError(f"{summary.name} has a key: give States, one state for each key")
         last_seen = States(summary, {(): summary.fit(last_seen)})
-    if _is_table(missed):
+    if is_table(missed):
         from tamis.flow.states.batches.catching_up import catch_up_table
 
         return catch_up_table(last_seen, typed_events(summary, missed), summary, budget)
     return catch_up_rows(last_seen, missed, summary, budget)
-
-
-def catch_up_rows(
-    last_seen: States, missed: Iterable[Mapping[str, object]], summary: Summary, budget: int
-) -> list[Event]:
-    stepper = Stepper(summary)
-    taken = in_order(summary, [stepper.event(e) for e in missed])
-    by_key: dict[Key, list[Event]] = {}
-    for key, _, event in taken:
-        by_key.setdefault(key, []).append(event)
-    goal = collapse([e for _, _, e in taken], summary, last_seen)
-    found = [
-        event
-        for key, events in by_key.items()
-        for event in shortened(last_seen.at(key), goal[key], events, summary, key, budget)
-    ]
-    return [e for _, _, e in in_order(summary, found)]
-
-
-def shortened(
-    start: Mapping[str, object],
-    goal: Mapping[str, object],
-    events: list[Event],
-    summary: Summary,
-    key: Key,
-    budget: int = BUDGET,
-) -> list[Event]:
-    """The events of one key, or fewer that lead from `start` to `goal` as well."""
-    shared = dict(zip(summary.key, key, strict=True))
-    try:
-        found = expand(start, goal, summary, key=shared, budget=budget)
-    except ExpandError:
-        return events
-    if len(found) >= len(events):
-        return events
-    orders = events[len(events) - len(found) :] if found else []
-    free = [n for n in summary.order if not decides(summary, n)]
-    made = [e | {n: o[n] for n in free} for e, o in zip(found, orders, strict=True)]
-    return made if in_sequence(summary, made) else events
-
-
-def decides(summary: Summary, name: str) -> bool:
-    """Whether rules look at the order attribute, so that its values are solved for."""
-    from tamis.flow.states.expansion.rows import moves_of
-    from tamis.flow.states.scope import EVENT
-
-    return any(p.name == EVENT + name for row in moves_of(summary).rows for p in row.parameters)
-
-
-def in_sequence(summary: Summary, events: list[Event]) -> bool:
-    """Whether `ordered by` leaves the events in this order."""
-    return [e for _, _, e in in_order(summary, events)] == events
 
 
 def expand_all(
@@ -107,3 +55,16 @@ def expand_all(
         found += expand(current.at(key), state, summary, through=through, key=shared,
                         after=current.last(key), budget=budget)  # fmt: skip
     return found
+
+
+def warm() -> None:
+    """Compile the kernels, or load them: better once here than in every worker at once."""
+    import pyarrow as pa
+
+    from tamis.schema import Schema
+
+    summary = Summary.of(
+        "warm", Schema.of(k=int, v=float, n=int), {"x": (float, 0.0)}, [("v > x", {"x": "v"})],
+        key="k", order="n",
+    )  # fmt: skip
+    equivalent(pa.table({"k": [1, 1, 1], "v": [1.0, 2.0, 3.0], "n": [1, 2, 3]}), summary)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tamis.errors import SelectorError
-from tamis.flow.limits import FlowLimits
-from tamis.flow.model import Column
+from tamis.flow.model.elements import Column
+from tamis.flow.model.limits import FlowLimits
 from tamis.language import Condition, Term
 from tamis.language.lexer import OPERATORS, SOFT, Tokens, token_pattern, tokenize
 from tamis.language.literals import number

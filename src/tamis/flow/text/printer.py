@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tamis.flow.model import (
+from tamis.flow.model.elements import (
     Arc,
     Column,
     Flow,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tamis.errors import FlowError, InputError, SelectorError
-from tamis.flow.limits import LIMITS, FlowLimits
-from tamis.flow.model import Flow
+from tamis.flow.model.elements import Flow
+from tamis.flow.model.limits import LIMITS, FlowLimits
 from tamis.flow.text import samples, stateful, statements
 from tamis.flow.text.parser import StatementParser
 from tamis.flow.text.parser import statements as split

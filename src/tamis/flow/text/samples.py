@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tamis.flow.model import Entries, Row, Sample, Test
+from tamis.flow.model.elements import Entries, Row, Sample, Test
 from tamis.flow.text.parser import StatementParser
 from tamis.language import Literal
 from tamis.language.lexer import unquote

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tamis.flow.model import Column
-from tamis.flow.states.flows.notation import EventLine, Expand, State, StateRule
-from tamis.flow.states.summary import (
+from tamis.flow.graphs.notation import EventLine, Expand, State, StateRule
+from tamis.flow.model.elements import Column
+from tamis.flow.states.summaries.summary import (
     Append,
     Assign,
     Change,

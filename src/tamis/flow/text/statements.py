@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from tamis.flow.model import Arc, Lookup, Output, Rule, Select, Space, Step, Transform
+from tamis.flow.model.elements import Arc, Lookup, Output, Rule, Select, Space, Step, Transform
 from tamis.flow.text.parser import StatementParser
 from tamis.language import Attribute
 from tamis.language.lexer import unquote

@@ -16,7 +16,7 @@ from tamis.pubsub.broker.records import Record
 
 if TYPE_CHECKING:
     from tamis.flow import Graph
-    from tamis.flow.lookups import Tables
+    from tamis.flow.model.lookups import Tables
     from tamis.flow.rewriting.subscriptions import OnSource
     from tamis.language import Condition
 
@@ -32,7 +32,7 @@ class Shape:
 
     def made(self, record: Record) -> list[tuple[int, Record]]:
         """The number of each path that the record passes, and what arrives by it."""
-        from tamis.flow.execution import fitted, holds, stepped
+        from tamis.flow.graphs.execution import fitted, holds, stepped
 
         schema = self.ways[0].path.schema
         message = fitted(schema, self.read(record.body))
@@ -63,7 +63,7 @@ class Question:
 def questions(graph: Graph, space: str, selector: str) -> list[Question]:
     """One for each source from which a path leads to the space."""
     from tamis.flow import on_sources, rewrite
-    from tamis.flow.expressions import TRUE, any_of
+    from tamis.flow.model.expressions import TRUE, any_of
     from tamis.language import canonical, parse
 
     plan = rewrite(graph, [space], until="drop_impossible")
@@ -82,7 +82,7 @@ def questions(graph: Graph, space: str, selector: str) -> list[Question]:
 
 def without_lookups(condition: Condition, lookups: Mapping[str, object]) -> Condition:
     """The condition itself; or a weaker one, if some part of it calls a lookup."""
-    from tamis.flow.expressions import TRUE, all_of
+    from tamis.flow.model.expressions import TRUE, all_of
     from tamis.language import And
 
     if not _calls(condition, lookups):

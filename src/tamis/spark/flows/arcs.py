@@ -9,8 +9,8 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from tamis.flow.expressions import not_true
-from tamis.flow.graph import Graph, TypedArc
+from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.model.expressions import not_true
 from tamis.language import Attribute
 from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.rows import rows_of

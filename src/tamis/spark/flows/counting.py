@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.flow.graph import Graph
+from tamis.flow.graphs.graph import Graph
 from tamis.flow.rewriting import Path, Plan, rewrite
 from tamis.flow.showing.flow_pictures import Counts
 from tamis.spark.flows.steps import Flowing

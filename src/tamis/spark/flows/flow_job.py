@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from tamis.errors import InputError
-from tamis.flow.graph import Graph
+from tamis.flow.graphs.graph import Graph
 from tamis.schema import Schema
 from tamis.spark.flows.arcs import arc_by_arc
 from tamis.spark.flows.counting import Counting

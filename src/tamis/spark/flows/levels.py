@@ -16,8 +16,8 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.flow.expressions import TRUE, any_of, lookup_calls, not_true
-from tamis.flow.graph import Graph
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.model.expressions import TRUE, any_of, lookup_calls, not_true
 from tamis.flow.rewriting.decisions import (
     Choice,
     Decision,

@@ -15,9 +15,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.engine import Matcher
-from tamis.flow.expressions import TRUE, all_of, any_of, lookup_calls, map_term, map_terms
-from tamis.flow.graph import Graph
-from tamis.flow.model import Output, Rule
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.model.elements import Output, Rule
+from tamis.flow.model.expressions import TRUE, all_of, any_of, lookup_calls, map_term, map_terms
 from tamis.flow.rewriting import Path, Plan, rewrite
 from tamis.flow.rewriting.decisions import spaces_read, weight
 from tamis.language import And, Attribute, Call, Condition, Term, attributes, canonical

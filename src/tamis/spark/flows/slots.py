@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tamis.flow.graph import Graph
+from tamis.flow.graphs.graph import Graph
 from tamis.schema import Schema, Type
 from tamis.spark.native.values import SPARK_TYPES
 

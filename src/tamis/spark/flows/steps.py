@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.flow.expressions import TRUE, lookup_calls, parts_of
-from tamis.flow.model import Lookup, Output, Rule, Select, Step
+from tamis.flow.model.elements import Lookup, Output, Rule, Select, Step
+from tamis.flow.model.expressions import TRUE, lookup_calls, parts_of
 from tamis.language import Call, Condition, Term
 from tamis.schema import Attribute as Attr
 from tamis.schema import Schema, Type

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import InputError
-from tamis.flow.graph import Graph
+from tamis.flow.graphs.graph import Graph
 from tamis.language import canonical
 from tamis.schema import Schema
 from tamis.spark.flows.rows import ERRORS

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import InputError
-from tamis.flow.graph import Graph
-from tamis.flow.lookups import at_lookup, table
-from tamis.flow.model import Lookup
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.model.elements import Lookup
+from tamis.flow.model.lookups import at_lookup, table
 from tamis.schema import Schema, Type
 from tamis.spark.flows.rows import rows_of
 from tamis.spark.flows.steps import Tables

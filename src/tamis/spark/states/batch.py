@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from tamis.errors import StateError
-from tamis.flow.states.collapsing import collapse_table, typed_events
-from tamis.flow.states.fold.compiled import warm
-from tamis.flow.states.keyed import arrow_schema
-from tamis.flow.states.stepping import DEFAULT, Limits
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.equivalence import warm
+from tamis.flow.states.sequences.collapsing import collapse_table, typed_events
+from tamis.flow.states.summaries.keyed import arrow_schema
+from tamis.flow.states.summaries.stepping import DEFAULT, Limits
+from tamis.flow.states.summaries.summary import Summary
 from tamis.spark.states.exchange import bucketed, default_buckets, typed
 from tamis.spark.states.native import aggregated
 

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import StateError
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.summary import Summary
 from tamis.language.types import nearest
 from tamis.spark.native.values import SPARK_TYPES
 from tamis.spark.types import quoted

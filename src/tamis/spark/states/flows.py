@@ -17,10 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import InputError
-from tamis.flow.graph import Graph
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.wiring import StateNode
 from tamis.flow.states.batches.store import Counters
 from tamis.flow.states.batches.trigger import Output
-from tamis.flow.states.flows.wiring import StateNode
 from tamis.spark.flows import rewritten
 from tamis.spark.flows.streams import Streams
 from tamis.spark.native.values import SPARK_TYPES

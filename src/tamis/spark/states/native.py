@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.flow.states.keyed import LAST
-from tamis.flow.states.orderless import Aggregate, aggregates
-from tamis.flow.states.scope import EVENT
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.keyed import LAST
+from tamis.flow.states.summaries.orderless import Aggregate, aggregates
+from tamis.flow.states.summaries.scope import EVENT
+from tamis.flow.states.summaries.summary import Summary
 from tamis.schema import Schema, Type
 from tamis.spark.native import Translation, Value
 from tamis.spark.native.values import SPARK_TYPES, NotNative, literal

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from tamis.errors import StateError
 from tamis.flow.states.batches.store import KEPT, Counters, StateFiles
 from tamis.flow.states.batches.trigger import Output, Trigger
-from tamis.flow.states.collapsing import typed_events
-from tamis.flow.states.derived import Derived
+from tamis.flow.states.equivalence import warm
 from tamis.flow.states.expansion.search import BUDGET
-from tamis.flow.states.fold.compiled import warm
-from tamis.flow.states.stepping import DEFAULT, Limits
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.sequences.collapsing import typed_events
+from tamis.flow.states.summaries.derived import Derived
+from tamis.flow.states.summaries.stepping import DEFAULT, Limits
+from tamis.flow.states.summaries.summary import Summary
 from tamis.spark.states.exchange import BUCKET, bucketed, default_buckets
 
 _COUNTS = "bucket int, events bigint, late bigint, emitted bigint, failed bigint"

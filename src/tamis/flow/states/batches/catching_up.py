@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 
 from tamis.flow.states.batches.tables import arrow_events, starts_of, state
-from tamis.flow.states.equivalence import catch_up_rows, decides
 from tamis.flow.states.expansion.batch import UNSOLVED, Answer, NotPlainError, answer
 from tamis.flow.states.expansion.cases import OutsideError
 from tamis.flow.states.expansion.rows import moves_of
@@ -14,8 +13,9 @@ from tamis.flow.states.fold import kernels
 from tamis.flow.states.fold.columns import I8, Mask, flat
 from tamis.flow.states.fold.compiled import Folded, fold_table
 from tamis.flow.states.fold.programs import UnsupportedError
-from tamis.flow.states.keyed import States
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.sequences.shortening import catch_up_rows, decides
+from tamis.flow.states.summaries.keyed import States
+from tamis.flow.states.summaries.summary import Summary
 from tamis.kernel import arrays_from
 from tamis.messages.table import arrow_type
 
@@ -116,7 +116,7 @@ def _searched(
     summary: Summary, start: pa.Table, folded: Folded, missed: pa.Table, keys: I8, budget: int
 ) -> list[dict[str, object]]:
     """The keys that no plan answers, one by one."""
-    from tamis.flow.states.equivalence import shortened
+    from tamis.flow.states.sequences.shortening import shortened
 
     chosen = np.zeros(folded.table.num_rows, np.bool_)
     chosen[keys] = True

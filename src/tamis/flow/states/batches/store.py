@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import StateError
-from tamis.flow.states.keyed import States, arrow_schema
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.keyed import States, arrow_schema
+from tamis.flow.states.summaries.summary import Summary
 
 if TYPE_CHECKING:
     import pyarrow as pa

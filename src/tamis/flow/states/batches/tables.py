@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tamis.flow.states.derived import Derived
 from tamis.flow.states.fold.columns import I8, flat, key_rows
-from tamis.flow.states.keyed import arrow_schema
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.derived import Derived
+from tamis.flow.states.summaries.keyed import arrow_schema
+from tamis.flow.states.summaries.summary import Summary
 from tamis.messages.table import arrow_type
 from tamis.schema import Attribute, Schema, Type
 

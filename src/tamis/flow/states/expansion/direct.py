@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tamis.flow.states.expansion.rows import Moves, Row
-from tamis.flow.states.scope import EVENT, STATE
+from tamis.flow.states.summaries.scope import EVENT, STATE
 
 Event = dict[str, object]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tamis.flow.expressions import parts_of
+from tamis.flow.model.expressions import parts_of
 from tamis.flow.states.expansion.cases import Case, OutsideError, Reader, possible
 from tamis.flow.states.expansion.linear import Variable
 from tamis.flow.states.expansion.rows import event_only
-from tamis.flow.states.scope import EVENT, STATE
-from tamis.flow.states.summary import Assign, Summary
+from tamis.flow.states.summaries.scope import EVENT, STATE
+from tamis.flow.states.summaries.summary import Assign, Summary
 from tamis.language import And, Call, Condition, Constant, Term, attributes
 
 

@@ -18,7 +18,7 @@ from tamis.flow.states.expansion.rows import Moves, Row
 from tamis.flow.states.expansion.search import Node
 from tamis.flow.states.expansion.solving import Step
 from tamis.flow.states.expansion.zones import Problem, Zone
-from tamis.flow.states.scope import EVENT, STATE
+from tamis.flow.states.summaries.scope import EVENT, STATE
 
 PLANS = 300  # of one summary
 GOAL = "goal."

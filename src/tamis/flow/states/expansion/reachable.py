@@ -17,7 +17,7 @@ from tamis.flow.states.expansion.linear import BoundsError, Linear, System, Vari
 from tamis.flow.states.expansion.numbers import Number
 from tamis.flow.states.expansion.rows import Row
 from tamis.flow.states.expansion.zones import Problem, Zone
-from tamis.flow.states.scope import STATE
+from tamis.flow.states.summaries.scope import STATE
 
 ROUNDS = 12  # in which ranges may grow; a bound that still moves then is none
 _NARROWING = 2  # rounds that take back what was given up too soon

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from tamis.flow.states.derived import Derived
 from tamis.flow.states.expansion.cases import Atom, Case, OutsideError, Reader, add, possible
 from tamis.flow.states.expansion.linear import Linear, System, Variable, single
-from tamis.flow.states.scope import EVENT, STATE, Scope
-from tamis.flow.states.summary import Append, Assign, Change, Summary
+from tamis.flow.states.summaries.derived import Derived
+from tamis.flow.states.summaries.scope import EVENT, STATE, Scope
+from tamis.flow.states.summaries.summary import Append, Assign, Change, Summary
 from tamis.language import Condition
 from tamis.schema import Schema, Type
 
@@ -223,7 +223,7 @@ def _defined_by(case: Case) -> set[Variable]:
 
 
 def event_only(where: Condition) -> Condition:
-    from tamis.flow.states.scope import renamed
+    from tamis.flow.states.summaries.scope import renamed
 
     return renamed(where, lambda name: EVENT + name)
 

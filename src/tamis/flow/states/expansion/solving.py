@@ -9,7 +9,7 @@ from tamis.flow.states.expansion.linear import Linear, System, Variable
 from tamis.flow.states.expansion.numbers import Number, between, number_of, value_of
 from tamis.flow.states.expansion.rows import Row
 from tamis.flow.states.expansion.zones import Problem, Zone
-from tamis.flow.states.scope import EVENT
+from tamis.flow.states.summaries.scope import EVENT
 from tamis.schema import Schema, Type
 
 Values = dict[str, object]

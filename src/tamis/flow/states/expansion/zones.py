@@ -15,7 +15,7 @@ from tamis.flow.states.expansion.cases import add
 from tamis.flow.states.expansion.linear import Linear, System, Variable, constant
 from tamis.flow.states.expansion.numbers import Number, number_of
 from tamis.flow.states.expansion.rows import Moves, Row
-from tamis.flow.states.scope import STATE
+from tamis.flow.states.summaries.scope import STATE
 
 Elements = tuple[tuple[object, ...], ...]
 

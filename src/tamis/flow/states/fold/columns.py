@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tamis.flow.states.fold.programs import Input
-from tamis.flow.states.scope import EVENT
+from tamis.flow.states.summaries.scope import EVENT
 from tamis.language import Attribute, attributes
 from tamis.language.tree import In, Like, Regex, Text
 from tamis.logic import reduce, satisfied, value

@@ -19,8 +19,8 @@ from tamis.flow.states.fold.columns import (
     to_numbers,
 )
 from tamis.flow.states.fold.programs import Program, program_of
-from tamis.flow.states.keyed import LAST, arrow_schema
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.keyed import LAST, arrow_schema
+from tamis.flow.states.summaries.summary import Summary
 from tamis.schema import Type
 
 NONE = np.zeros(0, np.int64)
@@ -182,15 +182,3 @@ def _last(states: pa.Table, events: pa.Table, name: str, winner: I8) -> pa.Array
     missing |= (winner < 0) & (np.arange(len(winner)) >= len(old))
     joined = pa.concat_arrays([old, new.cast(old.type)])
     return joined.take(pa.array(np.where(missing, 0, places), mask=missing))
-
-
-def warm() -> None:
-    """Compile the kernels, or load them: better once here than in every worker at once."""
-    from tamis.flow.states.equivalence import equivalent
-    from tamis.schema import Schema
-
-    summary = Summary.of(
-        "warm", Schema.of(k=int, v=float, n=int), {"x": (float, 0.0)}, [("v > x", {"x": "v"})],
-        key="k", order="n",
-    )  # fmt: skip
-    equivalent(pa.table({"k": [1, 1, 1], "v": [1.0, 2.0, 3.0], "n": [1, 2, 3]}), summary)

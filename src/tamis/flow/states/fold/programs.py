@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tamis.flow.states.fold.instructions import Op
-from tamis.flow.states.scope import EVENT, STATE
-from tamis.flow.states.summary import Assign, Rule, Summary
+from tamis.flow.states.summaries.scope import EVENT, STATE
+from tamis.flow.states.summaries.summary import Assign, Rule, Summary
 from tamis.language import (
     And,
     Arithmetic,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tamis.errors import StateError
-from tamis.flow.states.scope import Scope, read_condition, read_term
+from tamis.flow.states.summaries.scope import Scope, read_condition, read_term
 from tamis.language import Attribute as Attr
 from tamis.language import Condition, Constant, Term, canonical
 from tamis.schema import Attribute, Scalar, Schema, Type
@@ -92,7 +92,7 @@ class Summary:
     source: str = "events"
 
     def __post_init__(self) -> None:
-        from tamis.flow.states.checking import check_summary
+        from tamis.flow.states.summaries.checking import check_summary
 
         check_summary(self)
 
@@ -150,7 +150,7 @@ class Summary:
 
     def fit(self, state: Mapping[str, object]) -> dict[str, object]:
         """`state` with every component in its type; StateError where that cannot be."""
-        from tamis.flow.states.checking import fitting
+        from tamis.flow.states.summaries.checking import fitting
 
         return fitting(self, state)
 

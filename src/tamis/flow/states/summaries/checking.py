@@ -12,7 +12,7 @@ from tamis.language.types import Checker, nearest
 from tamis.schema import Schema, Type
 
 if TYPE_CHECKING:
-    from tamis.flow.states.summary import Append, Assign, Change, Summary
+    from tamis.flow.states.summaries.summary import Append, Assign, Change, Summary
 
 COMPONENTS = 32  # of one state
 RULES = 64  # of one summary
@@ -71,7 +71,7 @@ def check_changes(
     summary: Summary, changes: tuple[Change, ...], schema: Schema, place: str
 ) -> None:
     """Each component once, by a term of its type."""
-    from tamis.flow.states.summary import Append, Assign
+    from tamis.flow.states.summaries.summary import Append, Assign
 
     if not changes:
         raise StateError(f"{place} changes nothing", hint="write => component := term")

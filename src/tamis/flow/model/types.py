@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import NoReturn
 
 from tamis.errors import FlowError, SelectorError
-from tamis.flow.expressions import as_double, map_term
-from tamis.flow.model import Lookup
+from tamis.flow.model.elements import Lookup
+from tamis.flow.model.expressions import as_double, map_term
 from tamis.language import Attribute, Call, Condition, Term
 from tamis.language.functions import ONLY, Types
 from tamis.language.types import Checker, nearest

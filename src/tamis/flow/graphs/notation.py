@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tamis.flow.model import Column
-from tamis.flow.states.summary import Change, Component
+from tamis.flow.model.elements import Column
+from tamis.flow.states.summaries.summary import Change, Component
 from tamis.language import Condition
 
 

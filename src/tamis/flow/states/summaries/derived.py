@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tamis.errors import StateError
-from tamis.flow.states.checking import check_changes, check_condition
-from tamis.flow.states.scope import Scope, read_condition
-from tamis.flow.states.summary import TRUE, Change, Summary, rule_of
+from tamis.flow.states.summaries.checking import check_changes, check_condition
+from tamis.flow.states.summaries.scope import Scope, read_condition
+from tamis.flow.states.summaries.summary import TRUE, Change, Summary, rule_of
 from tamis.language import Condition
 from tamis.schema import Schema
 

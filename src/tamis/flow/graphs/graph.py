@@ -12,17 +12,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tamis.errors import FlowError
-from tamis.flow.expressions import as_double, map_terms
-from tamis.flow.limits import LIMITS, FlowLimits
-from tamis.flow.model import Arc, Flow, Lookup, Output, Rule, Select, Space, Step, Transform
-from tamis.flow.types import FlowChecker, _some, keyed
+from tamis.flow.model.elements import (
+    Arc,
+    Flow,
+    Lookup,
+    Output,
+    Rule,
+    Select,
+    Space,
+    Step,
+    Transform,
+)
+from tamis.flow.model.expressions import as_double, map_terms
+from tamis.flow.model.limits import LIMITS, FlowLimits
+from tamis.flow.model.types import FlowChecker, _some, keyed
 from tamis.language import Attribute, Condition, Term
 from tamis.language.types import nearest
 from tamis.schema import Attribute as Column
 from tamis.schema import Schema, Type
 
 if TYPE_CHECKING:
-    from tamis.flow.states.flows.wiring import StateNode
+    from tamis.flow.graphs.wiring import StateNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +111,11 @@ class Graph:
 
 def check(flow: Flow, limits: FlowLimits = LIMITS) -> Graph:
     """The graph of the flow, or a FlowError that names the statement and its place."""
-    from tamis.flow.states.flows.notation import Expand, State
+    from tamis.flow.graphs.notation import Expand, State
 
     if not any(isinstance(s, State | Expand) for s in flow.statements):
         return _Checking(flow, limits).graph()
-    from tamis.flow.states.flows.wiring import wire
+    from tamis.flow.graphs.wiring import wire
 
     plain, states = wire(flow, limits)
     return replace(_Checking(plain, limits).graph(), states=states)

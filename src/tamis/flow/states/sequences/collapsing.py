@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import MessageError, StateError
-from tamis.flow.states.keyed import Key, State, States, arrow_schema
-from tamis.flow.states.stepping import DEFAULT, Limits, Stepper
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.keyed import Key, State, States, arrow_schema
+from tamis.flow.states.summaries.stepping import DEFAULT, Limits, Stepper
+from tamis.flow.states.summaries.summary import Summary
 from tamis.messages.table import arrow_type
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def collapse(
     by`; equal orders keep arrival, an undefined order comes first. A table goes through the
     compiled fold where the state has no lists, else events go one by one.
     """
-    if _is_table(events):
+    if is_table(events):
         return collapse_table(typed_events(summary, events), summary, states, limits)
     return _in_python(events, summary, states, limits)
 
@@ -69,7 +69,7 @@ def typed_events(summary: Summary, events: Any) -> pa.Table:
     return pa.Table.from_batches(fitted, wanted)
 
 
-def _is_table(events: Any) -> bool:
+def is_table(events: Any) -> bool:
     return type(events).__module__.partition(".")[0] == "pyarrow"
 
 

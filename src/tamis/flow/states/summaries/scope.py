@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from tamis.errors import SelectorError
-from tamis.flow.expressions import map_term, map_terms
+from tamis.flow.model.expressions import map_term, map_terms
 from tamis.language import Attribute, Condition, Constant, Limits, Term, parse
 from tamis.language.lexer import tokenize
 from tamis.language.literals import number

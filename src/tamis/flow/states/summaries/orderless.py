@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tamis.flow.states.scope import STATE
-from tamis.flow.states.summary import TRUE, Assign, Summary
+from tamis.flow.states.summaries.scope import STATE
+from tamis.flow.states.summaries.summary import TRUE, Assign, Summary
 from tamis.language import Arithmetic, Attribute, Compare, Condition, Term, attributes
 from tamis.logic import static_type
 from tamis.schema import Type

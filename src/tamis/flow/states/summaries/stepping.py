@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tamis.errors import StateError
-from tamis.flow.states.scope import EVENT, STATE
-from tamis.flow.states.summary import Append, Assign, Change, Summary
+from tamis.flow.states.summaries.scope import EVENT, STATE
+from tamis.flow.states.summaries.summary import Append, Assign, Change, Summary
 from tamis.language import Condition, Constant, Term
 from tamis.logic import reduce, satisfied, value
 from tamis.messages import lookup

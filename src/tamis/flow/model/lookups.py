@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tamis.errors import FlowError, InputError, MessageError
-from tamis.flow.model import Lookup
+from tamis.flow.model.elements import Lookup
 from tamis.messages import read, refuse
 from tamis.messages.reading import detect
 from tamis.messages.source import opened

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import StateError
-from tamis.flow.states.summary import Summary
+from tamis.flow.states.summaries.summary import Summary
 from tamis.messages.table import arrow_type
 from tamis.schema import Schema
 

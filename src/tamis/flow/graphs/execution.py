@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Any
 
 from tamis.errors import MessageError
-from tamis.flow.graph import Graph, TypedArc
-from tamis.flow.lookups import Tables
-from tamis.flow.model import Rule, Select, Step
+from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.model.elements import Rule, Select, Step
+from tamis.flow.model.lookups import Tables
 from tamis.language import Condition, canonical
 from tamis.logic import Formula, reduce, satisfied, value
 from tamis.messages import lookup
@@ -52,7 +52,7 @@ def run(
     for name in messages:
         graph.space(name)
     if graph.states:
-        from tamis.flow.states.flows.running import run_with_states
+        from tamis.flow.graphs.running import run_with_states
 
         return run_with_states(graph, messages, tables or {})
     return run_plain(graph, messages, tables)

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tamis.errors import ExpandError
-from tamis.flow.execution import Message, Rejected, Result, run_plain
-from tamis.flow.graph import Graph
-from tamis.flow.lookups import Tables
-from tamis.flow.states.collapsing import collapse
-from tamis.flow.states.equivalence import shortened
+from tamis.flow.graphs.execution import Message, Rejected, Result, run_plain
+from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.wiring import Expansion, StateNode
+from tamis.flow.model.lookups import Tables
 from tamis.flow.states.expansion.expanding import Event, expand
-from tamis.flow.states.flows.wiring import Expansion, StateNode
-from tamis.flow.states.keyed import Key, States
+from tamis.flow.states.sequences.collapsing import collapse
+from tamis.flow.states.sequences.shortening import shortened
+from tamis.flow.states.summaries.keyed import Key, States
 
 
 def run_with_states(

@@ -1,1 +1,0 @@
-"""States in flows: statements, how they are wired to spaces, and a run in plain Python."""

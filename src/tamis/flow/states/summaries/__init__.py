@@ -1,0 +1,1 @@
+"""What a state is: components, rules, keys, and what one event does."""
