@@ -23,6 +23,7 @@ import uvicorn
 from tamis.errors import InputError
 from tamis.server.deliveries import MailServer
 from tamis.server.detaching import announce
+from tamis.server.pages.site import application
 from tamis.server.parts import Parts
 from tamis.server.sockets.accepting import Acceptor, listen
 from tamis.server.sockets.gate import Gate
@@ -31,7 +32,6 @@ from tamis.server.sockets.seldom import thinned
 from tamis.server.tcp.listening import Listener
 from tamis.server.tcp.packets import PacketsServer
 from tamis.server.tcp.stomp import StompServer
-from tamis.server.web.http import application
 from tamis.server.web.http_socket import TOO_MANY, Http
 from tamis.server.web.origins import Origins
 from tamis.server.web.raw_socket import RawSocket

@@ -37,6 +37,11 @@ class Origins:
                 f"pages of {origin[:80]} are refused: allow them with tamis serve --origin"
             )
 
+    def own(self, headers: Mapping[str, str]) -> bool:
+        """Whether the origin is that of the broker's own pages."""
+        place = _place(headers.get("origin", ""))
+        return place is not None and place == _place(f"{place[0]}://{headers.get('host', '')}")
+
     def _may(self, origin: str, host: str, open: bool) -> bool:
         place = _place(origin)
         if place is None:

@@ -37,7 +37,7 @@ async def overview(parts: Parts, caller: Caller, request: Request) -> Response:
         tenant = None if caller.rights is None else caller.tenant
         changes = parts.hub.registry.audits(10, tenant)
     return json({
-        **_totals(caller, channels),
+        **totals(caller, channels),
         "history": {"seconds": SECONDS, **parts.history.of(c.entry.number for c in whole)},
         "slowest": slowest,
         "channels": [{"name": c.entry.name, "rate": parts.history.rate(c.entry.number)}
@@ -51,7 +51,7 @@ def _whole(caller: Caller, channels: list[Open]) -> list[Open]:
     return [c for c in channels if caller.sees_figures(c.entry.name)]
 
 
-def _totals(caller: Caller, channels: list[Open]) -> dict[str, int]:
+def totals(caller: Caller, channels: list[Open]) -> dict[str, int]:
     rows = (figures(c.live) for c in _whole(caller, channels))
     sums = [sum(values) for values in zip(*rows, strict=True)]
     return dict(zip(FIGURES, sums or [0] * len(FIGURES), strict=True)) | {
@@ -116,7 +116,7 @@ async def _ticks(parts: Parts, caller: Caller) -> AsyncIterator[bytes]:
     with parts.visits.during(caller) as visit:
         while visit.error is None:
             caller = visit.caller
-            yield b"data: %b\n\n" % encode(_totals(caller, parts.channels.visible(caller)))
+            yield b"data: %b\n\n" % encode(totals(caller, parts.channels.visible(caller)))
             await asyncio.sleep(1)
 
 
