@@ -230,6 +230,7 @@ class World:
             return
         if isinstance(frame, act.Lost):
             subscriber.lost.update(range(frame.first, frame.last + 1))
+            subscriber.highest = max(subscriber.highest, frame.last)
         elif isinstance(frame, act.Deliver):
             for _, record in frame.messages:
                 subscriber.receive(record)
@@ -242,6 +243,10 @@ class World:
             # never beyond what it saw, or was told that nothing more would come of
             key = CHANNEL, subscriber.name
             self.broker.acknowledge(subscriber.session, key, subscriber.highest)
+
+    def settle(self) -> None:
+        for one in self.broker.held():
+            self.broker.settle(one)
 
     def flush(self) -> None:
         for key, cursor in self.broker.take_cursors().items():
@@ -295,6 +300,8 @@ class World:
     def trim(self) -> None:
         first, following = self.log.bounds(CHANNEL)
         if self.random.random() < 0.2:
+            self.settle()
+            self.flush()
             self.trimmed = self.log.trim(CHANNEL, self.random.randint(first, following))
 
     def crash(self) -> None:
@@ -312,7 +319,7 @@ class World:
 
     EVENTS = (
         (publish, 20), (tick, 12), (commit, 14), (judge, 6), (store, 8), (read, 10), (arrive, 24),
-        (acknowledge, 8), (flush, 3), (subscribe, 6), (pause, 2), (disconnect, 2), (slow, 1),
+        (acknowledge, 8), (flush, 3), (settle, 2), (subscribe, 6), (pause, 2), (disconnect, 2), (slow, 1),
         (fill, 0.5), (trim, 0.7), (resend, 1), (crash, 0.7),
     )  # fmt: skip
 
@@ -394,6 +401,9 @@ class World:
             wanted = [s for s in expected if s not in subscriber.lost]
             assert found == wanted, (subscriber.name, found, wanted)
             assert subscriber.lost <= self.gone(), "called lost, and still there"
+        for one in self.broker.held():
+            matched = self.broker.channels[CHANNEL].matched
+            assert one.done(matched) == matched, "behind, and there is nothing to get"
 
     def gone(self) -> set[int]:
         """Sequences that cannot be read any more."""

@@ -273,7 +273,7 @@ class AsyncAgent:
             case "lost":
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:  # else the program has just left it
-                    known.lost.append(Lost(found["first"], found["last"], found["reason"]))
+                    await known.lose(Lost(found["first"], found["last"], found["reason"]))
             case "taken":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:

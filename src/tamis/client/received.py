@@ -107,6 +107,14 @@ class Subscribed:
         self._waiting.append(message)
         self._arrived.set()
 
+    async def lose(self, lost: Lost) -> None:
+        """Note it. The broker need not say it again, unless it comes after a message that is not
+        acknowledged: then the acknowledgement of a later one says so."""
+        self.lost.append(lost)
+        seen = self.highest.get("", (0, 0))[0]
+        if self.durable and "/" not in self.channel and seen <= self.done.get("", 0):
+            await self.agent.send({"type": "ack", "name": self.name, "sequence": lost.last})
+
     def stop(self, reason: TamisError) -> None:
         """Its reader gets the messages that are left, and then the reason. The first one counts."""
         self.ended = self.ended or reason

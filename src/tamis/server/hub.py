@@ -32,7 +32,7 @@ from tamis.registry import AuditEntry, SqliteRegistry
 from tamis.server import folder, frames
 from tamis.server.absences import Absences
 from tamis.server.clock import Clock
-from tamis.server.slices import SLICE
+from tamis.server.slices import SLICE, sliced
 from tamis.server.watching import Watch
 
 Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
@@ -47,6 +47,7 @@ _PACE = 2_048  # messages that are judged at a time, at first
 _TIDIED = 16  # subscriptions that are let go at a time
 _SOON = 0.001  # seconds
 _TALLY, _TALLIES = 5.0, 2_000  # seconds between two writes of counters; how many at a time
+_SETTLE, _SETTLED = 1.0, 2_000  # seconds between two looks at idle cursors; how many at a time
 _AUDITS = 10_000  # of them that wait while the disk is full
 
 
@@ -72,6 +73,7 @@ class Hub:
         self._count = itertools.count(1)
         self._answers: dict[int, Answer] = {}
         self.audits: list[AuditEntry] = []  # they wait to be written together
+        self._unsettled: list[Subscription] = []  # whose cursors may have moved without matches
         self._flushing = asyncio.Lock()  # `stop` waits for it: what was taken is written by then
         self._written: list[tuple[int, int]] = []
         self._afterwards: deque[Callable[[], None]] = deque()
@@ -92,6 +94,7 @@ class Hub:
 
     def start(self) -> None:
         self.keep(self.watch.repeat("cursors", _FLUSH, self._flush))
+        self.keep(self.watch.repeat("idle cursors", _SETTLE, self._settle))
         self.keep(self.watch.repeat("counters", _TALLY, self._write_tallies))
 
     async def stop(self) -> None:
@@ -100,6 +103,7 @@ class Hub:
             if not self._answers:
                 break
             await asyncio.sleep(0.01)
+        await self.settle(self.broker.held())
         with contextlib.suppress(TamisError):  # it waits, and is written below
             await self._flush()
         self._stopping = True
@@ -155,6 +159,24 @@ class Hub:
             except BaseException:
                 self.broker.cursors = {**cursors, **self.broker.cursors}
                 raise
+
+    async def settle(self, subscriptions: Iterable[Subscription]) -> None:
+        """Move cursors over messages that were not wanted; `_flush` writes them."""
+        async for one in sliced(subscriptions):
+            self.broker.settle(one)
+
+    async def _settle(self) -> None:
+        """Some of them at a time, in turn: one that is written late only means that more of the
+        log is judged again after a crash."""
+        held = self._unsettled or self.broker.held()
+        some, self._unsettled = held[:_SETTLED], held[_SETTLED:]
+        await self.settle(some)
+
+    async def settle_before_trim(self, live: LiveChannel, before: int) -> None:
+        """What goes now must not be missed by those who did not want it."""
+        short = [one for one in live.subscriptions.values() if one.session and one.cursor < before]
+        await self.settle(short)
+        await self._flush()
 
     async def _write_tallies(self) -> None:
         """Counters of subscriptions, in pieces: there may be very many."""

@@ -45,6 +45,7 @@ class Retention:
                 before = max(before, following - kept)
         await hub.absences.advance(known.live, before)
         if before > first and self.channels.by_number.get(number) is known:
+            await hub.settle_before_trim(known.live, before)
             await hub.in_writer(hub.log.trim, number, before)
 
     def _now(self) -> float:

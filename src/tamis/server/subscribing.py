@@ -253,6 +253,7 @@ def shown(subscription: Subscription, matched: int) -> dict[str, Any]:
     """A subscription as JSON tells it."""
     session = subscription.session
     position = matched + 1 if subscription.live else subscription.position
+    done = subscription.done(matched)
     state = "gone" if session is None else "live" if subscription.live else "behind"
     return {
         "name": subscription.name,
@@ -263,8 +264,8 @@ def shown(subscription: Subscription, matched: int) -> dict[str, Any]:
         "summary": subscription.summary,
         "state": "failed" if subscription.problem else "paused" if subscription.paused else state,
         "problem": subscription.problem,
-        "cursor": subscription.cursor,
-        "lag": matched - min(subscription.cursor, position - 1) if subscription.durable
+        "cursor": done,
+        "lag": matched - min(done, position - 1) if subscription.durable
         else matched - position + 1,
         "matched": subscription.matched + subscription.seated,
         "delivered": subscription.delivered + subscription.seated,

@@ -294,12 +294,21 @@ class Broker:
 
     def _detach(self, subscription: Subscription) -> None:
         if subscription.session is not None:
+            self.settle(subscription)
             subscription.session.subscriptions.pop(subscription.key, None)
             if subscription.seats is not None:
                 subscription.seats.leave(subscription, subscription.session)
             if subscription.delivery:
                 self._actions.append(act.Left(subscription))
-        subscription.live, subscription.session = False, None
+        subscription.live, subscription.session, subscription.loss = False, None, 0
+
+    def settle(self, subscription: Subscription) -> None:
+        """Move its cursor over what it did not want."""
+        channel = self.channels.get(subscription.channel)
+        if channel is not None and subscription.durable:
+            done = subscription.done(channel.matched)
+            if done > subscription.cursor:
+                subscription.cursor = self.cursors[subscription.key] = done
 
     def attach(self, session: int, subscription: Subscription) -> None:
         """Let a session take up a durable subscription."""
@@ -364,6 +373,12 @@ class Broker:
         upto = min(upto, channel.matched)
         if subscription.acknowledge(upto) and subscription.durable:
             self.cursors[subscription.key] = subscription.cursor
+        self.settle(subscription)
+
+    def held(self) -> list[Subscription]:
+        """The durable subscriptions that sessions hold now."""
+        sessions = self.sessions.values()
+        return [one for s in sessions for one in s.subscriptions.values() if one.durable]
 
     def take_cursors(self) -> dict[Key, int]:
         found, self.cursors = self.cursors, {}
@@ -456,7 +471,7 @@ class Broker:
             last = min(start - 1, channel.matched)
             lost = act.Lost(subscription.session.id, subscription, first, last)
             self._actions.append(lost)
-            subscription.position = last + 1
+            subscription.position, subscription.loss = last + 1, last
         touched: dict[int, Session] = {}
         try:
             self._deliver_read(channel, subscription, records, touched)
@@ -475,7 +490,7 @@ class Broker:
             last = max(first, min(hole.last, channel.matched))
             lost = act.Lost(subscription.session.id, subscription, first, last, hole.reason)
             self._actions.append(lost)
-            subscription.position = last + 1
+            subscription.position, subscription.loss = last + 1, last
         self._resume(subscription)
 
     def read_failed(self, subscription: Subscription, error: Exception) -> None:

@@ -31,7 +31,7 @@ class Subscription:
 
     __slots__ = (
         "_live", "begun", "bound", "catching", "channel", "cursor", "delivered", "delivery",
-        "durable", "judged", "label", "matched", "name", "number", "paused", "position",
+        "durable", "judged", "label", "loss", "matched", "name", "number", "paused", "position",
         "principal", "problem", "reading", "recap", "seat", "seats", "sent", "session", "shape",
         "short", "summary", "versions", "window",
     )  # fmt: skip
@@ -56,6 +56,7 @@ class Subscription:
         self.seats: Seats | None = None
         self.seat = 0
         self.sent: deque[int] | None = None  # most of very many subscriptions are never sent any
+        self.loss = 0  # the last sequence of a loss that its session was told of
         self.matched = self.delivered = 0
         self.problem = ""  # why it was set aside; empty: it was not
         self.judged: tuple[Version, Judge] | None = None  # while it reads from the log
@@ -113,6 +114,16 @@ class Subscription:
         """Bytes that the message takes on its way to the session, about."""
         size = ENVELOPE + len(self.label) + len(record.subject) + len(record.body)
         return size if self.shape is None else size * len(self.shape.ways)
+
+    def done(self, matched: int) -> int:
+        """The sequence up to which all was acknowledged or not wanted, while a session has it and
+        all up to `matched` was judged. A loss counts as done once its session acknowledges it."""
+        if self.session is None or not self.durable or self.catching or self.short:
+            return self.cursor
+        if self.loss > self.cursor:
+            return self.cursor
+        following = matched + 1 if self._live else self.position
+        return max(self.cursor, (self.sent[0] if self.sent else following) - 1)
 
     def acknowledge(self, upto: int) -> bool:
         """Everything up to the sequence has arrived; whether that is news."""

@@ -139,7 +139,7 @@ async def _slowest_of(
 
 def _slowest(parts: Parts, caller: Caller, channels: list[Open], most: int) -> list[dict[str, Any]]:
     durable = [
-        (c.live.matched - one.cursor, c, one)
+        (c.live.matched - one.done(c.live.matched), c, one)
         for c in channels
         for one in list(c.live.subscriptions.values())
         if one.durable and parts.subscribing.shows(caller, c, one)
