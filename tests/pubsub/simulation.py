@@ -319,8 +319,8 @@ class World:
 
     EVENTS = (
         (publish, 20), (tick, 12), (commit, 14), (judge, 6), (store, 8), (read, 10), (arrive, 24),
-        (acknowledge, 8), (flush, 3), (settle, 2), (subscribe, 6), (pause, 2), (disconnect, 2), (slow, 1),
-        (fill, 0.5), (trim, 0.7), (resend, 1), (crash, 0.7),
+        (acknowledge, 8), (flush, 3), (settle, 2), (subscribe, 6), (pause, 2), (disconnect, 2),
+        (slow, 1), (fill, 0.5), (trim, 0.7), (resend, 1), (crash, 0.7),
     )  # fmt: skip
 
     def run(self, steps: int) -> None:
