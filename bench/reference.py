@@ -15,7 +15,7 @@ from tamis.diagram.bdd import I4, U1
 from tamis.diagram.conditions import Diagram
 from tamis.diagram.shared import Shared
 from tamis.diagram.wording import atom_of
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.language import attributes
 from tamis.logic import Lookups, Semantics, finder, value
 

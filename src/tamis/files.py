@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tamis.whole import uninterrupted
+from tamis.critical_section import uninterrupted
 
 READER_WAIT = 10.0  # seconds that a named pipe may be without a reader
 _LONGEST_NAME = 40  # characters of a target's name in the name of its staged file

@@ -1,5 +1,6 @@
-"""Compile every kernel once: `tamis warm`, `python -m tamis.warm`. Set-up does it, so that no user
-waits; else the first use does it in the background (tamis/kernel.py)."""
+"""Compile kernels ahead: `tamis warm`, `python -m tamis.warm`. Set-up does it, so that users do not
+wait; else the first use compiles those of the engine in the background (jit/first_use.py), and
+the others when they are called: implications, packets, states."""
 
 from __future__ import annotations
 
@@ -8,15 +9,22 @@ import os
 os.environ["TAMIS_KERNELS"] = "now"  # before kernels are imported
 
 import fcntl
+import gc
 import sys
 import threading
 
 import pyarrow as pa
 
 from tamis.engine import Details, Matcher
+<<<<<<< HEAD
 from tamis.flow.states.equivalence import warm as warm_states
 from tamis.haste import compile_in_haste
 from tamis.kernel import STORE, show_progress
+=======
+from tamis.flow.states.fold.compiled import warm as warm_states
+from tamis.jit.cache import CACHE
+from tamis.jit.first_use import show_progress
+>>>>>>> f61575b (jit is a room; imports write nothing; rooms compile at first use)
 from tamis.pubsub.channel import Channel, ChannelAttribute
 from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.pubsub.subject_index import SubjectIndex
@@ -31,63 +39,82 @@ _SELECTORS = (
     "venue = 'V1' AND price < 10.5 AND volume IN (1, 2, 3)",
     "symbol CONTAINS 'a' AND symbol STARTS WITH 'b' OR symbol ENDS WITH 'c' AND symbol < 'd'",
 )
+_SCHEMA = Schema.of(symbol=str, venue=str, price=float, volume=int)
 _BOXES = 400  # enough for a tree
 
 
 def main() -> None:
-    """All kernels; a line on a terminal says how far it is."""
+    """All kernels; a line on a terminal shows the progress."""
     done = threading.Event()
     if sys.stderr.isatty():
-        threading.Thread(target=_tell, args=(done,), daemon=True).start()
+        threading.Thread(target=_show, args=(done,), daemon=True).start()
     try:
-        with STORE.to_compile() as turn:
-            if turn is not None:
-                _compile_all()
+        engine()
+        _others()
     finally:
         done.set()
 
 
+def engine() -> None:
+    """Those of the engine, unless they are compiled."""
+    with CACHE.to_compile() as turn:
+        if turn is not None:
+            _compile_engine()
+
+
 def go_on(turn: int) -> None:
-    """The same in place of the process that it is the turn of (`Store.to_compile`)."""
+    """The same in place of the process that it is the turn of (`Cache.to_compile`)."""
     try:
-        _compile_all()
+        _compile_engine()
     finally:
         fcntl.flock(turn, fcntl.LOCK_UN)
 
 
-def _compile_all() -> None:
-    _compile()
-    STORE.all_compiled()
+def _compile_engine() -> None:
+    _engine()
+    CACHE.all_compiled()
 
 
-def _tell(done: threading.Event) -> None:
+def _show(done: threading.Event) -> None:
     while not done.wait(0.2):
         show_progress()
     print(file=sys.stderr)
 
 
-def _compile() -> None:
-    schema = Schema.of(symbol=str, venue=str, price=float, volume=int)
-    symbols = [f"S{i % 40}" for i in range(100)]
-    venues = [f"V{i % 3}" if i % 7 else None for i in range(100)]
-    numbers = {"price": [i / 10 for i in range(100)], "volume": list(range(100))}
-    table = pa.table({"symbol": symbols, "venue": venues, **numbers})
-    graph = Matcher(schema, engine="implication")
-    for matcher in (Matcher(schema, semantics="strict"), Matcher(), graph):
-        matcher.add_many(enumerate(_SELECTORS))
-        matcher.add_many((100 + i, f"symbol = 'S{i}' AND price < {i}.5") for i in range(40))
-        matcher.add_many((200 + i, _wide_or(i)) for i in range(3))
-        matcher.match({"symbol": "abc", "price": 1.0, "volume": 8})
-        matcher.match_batch(table)
-        matcher.count_batch(table)
-        matcher.bitmap_batch(table)
-        matcher.remove(0)
-        matcher.settle()
+def _engine() -> None:
+    table = _table()
+    for matcher in (Matcher(_SCHEMA, semantics="strict"), Matcher()):
+        _use(matcher, table)
     _many_columns()
     _texts(table)
     _terms_and_boxes()
-    _lists(symbols)
-    _packets(pa.table({"symbol": symbols, **numbers}))
+    _lists(table["symbol"].to_pylist())
+
+
+def _others() -> None:
+    """The kernels of implications, packets and states."""
+    _use(Matcher(_SCHEMA, engine="implication"), _table())
+    _packets(_table().select(["symbol", "price", "volume"]))
+    warm_states()
+
+
+def _table() -> pa.Table:
+    symbols = [f"S{i % 40}" for i in range(100)]
+    venues = [f"V{i % 3}" if i % 7 else None for i in range(100)]
+    numbers = {"price": [i / 10 for i in range(100)], "volume": list(range(100))}
+    return pa.table({"symbol": symbols, "venue": venues, **numbers})
+
+
+def _use(matcher: Matcher, table: pa.Table) -> None:
+    matcher.add_many(enumerate(_SELECTORS))
+    matcher.add_many((100 + i, f"symbol = 'S{i}' AND price < {i}.5") for i in range(40))
+    matcher.add_many((200 + i, _wide_or(i)) for i in range(3))
+    matcher.match({"symbol": "abc", "price": 1.0, "volume": 8})
+    matcher.match_batch(table)
+    matcher.count_batch(table)
+    matcher.bitmap_batch(table)
+    matcher.remove(0)
+    matcher.settle()
 
 
 def _many_columns() -> None:
@@ -145,7 +172,6 @@ def _packets(table: pa.Table) -> None:
     index.add_many((i, SubjectFilter((f"a{i}", "*"))) for i in range(100))
     index.match(Subject(("a1", "b")))
     index.match_many([Subject(("a1", "b"))])
-    warm_states()
 
 
 def _wide_or(seed: int) -> str:
@@ -153,7 +179,7 @@ def _wide_or(seed: int) -> str:
 
 
 if __name__ == "__main__":
-    compile_in_haste()
+    gc.disable()  # a tenth less work
     if len(sys.argv) > 1:
         go_on(int(sys.argv[1]))
     else:

@@ -17,8 +17,8 @@ from numba.core.dispatcher import Dispatcher
 
 import tamis
 from tamis import Matcher
-from tamis.kernel import kernel
-from tamis.whole import uninterrupted, whole
+from tamis.critical_section import atomic, uninterrupted
+from tamis.jit.kernel import kernel
 
 SCRIPT = Path(__file__).parent / "interrupted.py"
 ROUNDS = int(os.environ.get("TAMIS_INTERRUPTS", "24"))  # 1,000 take some eight minutes
@@ -42,7 +42,7 @@ def test_an_interrupt_at_any_moment_leaves_all_or_nothing() -> None:
     assert [line for line in lines if not line.endswith("interrupts, all well")] == []
 
 
-@pytest.mark.parametrize("section", [uninterrupted, whole])
+@pytest.mark.parametrize("section", [uninterrupted, atomic])
 def test_a_section_is_finished_before_the_interrupt_is_raised(section) -> None:
     done = []
 
@@ -94,7 +94,7 @@ def test_nothing_calls_python_where_an_object_ends() -> None:
 
 
 def test_an_error_in_a_section_goes_on() -> None:
-    with pytest.raises(ValueError, match="mine"), whole():
+    with pytest.raises(ValueError, match="mine"), atomic():
         raise ValueError("mine")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

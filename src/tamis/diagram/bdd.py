@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.diagram import packed
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 I4 = npt.NDArray[np.int32]
 I8 = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tamis.diagram import packed
 from tamis.diagram.bdd import HIGHEST, LOWEST
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic.atoms import Kind
 
 _BELOW, _MEMBER = int(Kind.BELOW), int(Kind.MEMBER)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tamis.kernel import shared
+from tamis.jit.kernel import shared
 
 _KIND_BITS = 4
 _FAMILY_BITS = 4

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tamis.critical_section import GATE
 from tamis.diagram import packed
 from tamis.diagram.packed import FALSE, TRUE
 from tamis.language import canonical
@@ -21,7 +22,6 @@ from tamis.logic import All, Atom, Derived, Family, Formula, Kind, Literal, stat
 from tamis.logic.atoms import all_of, any_of
 from tamis.logic.numbers import simplest
 from tamis.schema import Schema, Type
-from tamis.whole import GATE
 
 _DEFINED, _MEMBER, _NUMBER, _STRING = Kind.DEFINED, Kind.MEMBER, Family.NUMBER, Family.STRING
 _NUMBER_BYTES = array("i").itemsize

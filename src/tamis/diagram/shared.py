@@ -8,7 +8,7 @@ import numpy as np
 
 from tamis.diagram import bdd
 from tamis.diagram.bdd import I4, I8, Nodes, Variables
-from tamis.kernel import arrays_from
+from tamis.jit.kernel import arrays_from
 
 DEPTH = 1 << 14  # frames of the kernels' stacks: no condition goes deeper
 BUDGET = 512  # steps that one condition may take beyond some per word, before it is stratified

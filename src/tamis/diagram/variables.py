@@ -17,7 +17,7 @@ from tamis.diagram import packed
 from tamis.diagram.bdd import I4, I8, U1, Variables
 from tamis.diagram.intervals import intervals
 from tamis.diagram.questions import AMONG, Vocabulary
-from tamis.kernel import arrays_from
+from tamis.jit.kernel import arrays_from
 from tamis.logic import Family, Kind
 from tamis.logic.atoms import family_of
 from tamis.logic.lists import has_several

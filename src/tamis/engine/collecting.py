@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 
-from tamis.whole import whole
+from tamis.critical_section import atomic
 
 
 class _Uncollected:
@@ -23,7 +23,7 @@ class _Uncollected:
 
     def __enter__(self) -> None:
         try:
-            with whole():  # where Ctrl-C came meanwhile, it is raised at the end of this
+            with atomic():  # where Ctrl-C came meanwhile, it is raised at the end of this
                 if self._open == 0:
                     self._was_on = gc.isenabled()
                     gc.disable()
@@ -33,7 +33,7 @@ class _Uncollected:
             raise
 
     def __exit__(self, *error: object) -> None:
-        with whole():
+        with atomic():
             self._open = max(0, self._open - 1)  # a child may be born in a section
             if self._open == 0 and self._was_on:
                 gc.enable()

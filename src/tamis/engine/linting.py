@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tamis.engine.matcher import Matcher
 from tamis.engine.report import Report
-from tamis.kernel import NotCompiledError, without_waiting
+from tamis.jit.first_use import NotCompiledError, without_waiting
 
 
 def lint_only(matcher: Matcher) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 STAR, MORE, UNKNOWN = -1, -2, -3
 _CHILD, _ENDS, _OPEN = 0, 1, 2

@@ -38,7 +38,7 @@ from tamis.engine.layout import (
     THRESHOLD,
     WANT,
 )
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 PATHS = 4  # of a root that becomes cubes
 BITS = 62  # events, flags and requirements that cubes of one cluster can ask for

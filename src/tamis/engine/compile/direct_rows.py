@@ -36,7 +36,7 @@ from tamis.engine.layout import (
     WANT,
     Requirements,
 )
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 Field = tuple[int, int]  # number of a term, and a family
 Fields = dict[Field, Points]

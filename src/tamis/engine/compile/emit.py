@@ -47,7 +47,7 @@ from tamis.engine.layout import (
     ROOT_PLACE,
     THRESHOLD,
 )
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic.atoms import Kind
 
 _BELOW = int(Kind.BELOW)

@@ -31,7 +31,7 @@ from tamis.engine.compile.direct_rows import (
 )
 from tamis.engine.compile.segment import Segment
 from tamis.engine.layout import BOUND, I4, I8, ROOT, TEST, Access, Cubes
-from tamis.kernel import arrays_from, kernel
+from tamis.jit.kernel import arrays_from, kernel
 
 _LARGE = 1 << 22  # bytes of bounds and masks, beyond which no cache holds them
 _FEW = 4  # cubes of a cluster that may be lone ones: more are sooner searched or tested together

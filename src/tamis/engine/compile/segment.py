@@ -40,7 +40,8 @@ from tamis.engine.layout import (
     Requirements,
     Trees,
 )
-from tamis.kernel import arrays_from, heavy
+from tamis.jit.first_use import heavy
+from tamis.jit.kernel import arrays_from
 
 _STEPS = 10  # to compile a literal, as `heavy` counts them
 _APART = 1024  # nodes of a condition that is built by itself

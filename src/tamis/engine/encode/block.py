@@ -48,7 +48,7 @@ from tamis.engine.layout import (
     Block,
     Words,
 )
-from tamis.kernel import arrays_from
+from tamis.jit.kernel import arrays_from
 from tamis.language.tree import Attribute
 from tamis.logic import Derived, Family
 from tamis.logic.atoms import family_of

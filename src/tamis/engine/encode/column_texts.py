@@ -12,7 +12,7 @@ import numpy as np
 from tamis.engine.index.string_table import Table, find
 from tamis.engine.index.text_index import Values, values_of
 from tamis.engine.layout import I4
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic.terms import CHANGES_CASE
 
 if TYPE_CHECKING:

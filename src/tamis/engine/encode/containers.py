@@ -21,7 +21,7 @@ from tamis.engine.encode.columns import (
 )
 from tamis.engine.index.term_index import double_keys
 from tamis.engine.layout import I8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic.lists import EXTREMES, FAMILIES, FOREIGN, WHOLE, fact
 from tamis.logic.terms import call
 from tamis.schema import Type

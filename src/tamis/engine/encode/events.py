@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)

@@ -19,8 +19,8 @@ from tamis.engine.encode.columns import Column, from_arrow
 from tamis.engine.index.string_table import DATA, FIRST, MARKS, SIZE, VALUES, find
 from tamis.engine.index.term_index import Index, Points, TermIndex
 from tamis.engine.layout import I4, I8, U1
-from tamis.engine.simd import bytes_from, halves_from, word_at, words_from
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import bytes_from, halves_from, word_at, words_from
 from tamis.language.tree import Attribute as Name
 from tamis.logic.atoms import family_of
 from tamis.messages.columns import normal

@@ -5,49 +5,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from tamis.diagram.bdd import HIGHEST, LOWEST
-from tamis.engine.simd import at_most8
-from tamis.kernel import kernel
+from tamis.jit.arithmetic import add, mul, order_of, quotient, remainder, sub
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import at_most8
 
 # What the values of a node are in one batch. NOWHERE: undefined; UNLIKE: unlike everything.
 NOWHERE, INT, DOUBLE, BOOL, TIMESTAMP, UNLIKE = range(6)
 INPUT, CONSTANT, ADD, SUB, MUL, OVER, DIV, MOD, NEGATE, ABS, EQ, NE, LT, LE, GT, GE = range(16)
 BLOCK = 256  # messages that are evaluated together: whole words
-
-
-def _wrapped(value: int) -> Any:
-    return np.int64((value + 2**63) % 2**64 - 2**63)
-
-
-def _add(a: Any, b: Any) -> Any:
-    return _wrapped(int(a) + int(b))
-
-
-def _sub(a: Any, b: Any) -> Any:
-    return _wrapped(int(a) - int(b))
-
-
-def _mul(a: Any, b: Any) -> Any:
-    return _wrapped(int(a) * int(b))
-
-
-@kernel(inline=True, plain=_add)
-def add(a, b):
-    return a + b
-
-
-@kernel(inline=True, plain=_sub)
-def sub(a, b):
-    return a - b
-
-
-@kernel(inline=True, plain=_mul)
-def mul(a, b):
-    return a * b
 
 
 @kernel
@@ -66,19 +35,6 @@ def kinds_of(op, over, kind):
 
 
 @kernel(inline=True)
-def _against(i, d):
-    """-1, 0 or 1 as the integer is less than, equal to or greater than the double: no rounding."""
-    order = np.int64(-1) if d >= 0 else np.int64(1)
-    if -9223372036854775808.0 <= d < 9223372036854775808.0:
-        whole = math.floor(d)
-        near = np.int64(whole)
-        order = np.int64(i > near) - np.int64(i < near)
-        if order == 0 and d > whole:
-            order = np.int64(-1)
-    return order
-
-
-@kernel(inline=True)
 def _holds(op, order):
     """Whether `op`, one of EQ, NE, LT and LE, is true of numbers in that order."""
     return (
@@ -86,23 +42,6 @@ def _holds(op, order):
         or (order < 0 and op != EQ)
         or (order > 0 and op == NE)
     )
-
-
-@kernel(inline=True)
-def _quotient(a, b):
-    """Towards zero, as in Java; b is not zero."""
-    if b == -1:
-        return sub(np.int64(0), a)
-    return a // b + np.int64(a % b != 0 and (a < 0) != (b < 0))
-
-
-@kernel(inline=True)
-def _rest(a, b):
-    """With the sign of a, as in Java; b is not zero."""
-    if b == -1:
-        return np.int64(0)
-    rest = a % b  # has the sign of b
-    return rest - b if rest != 0 and (a < 0) != (b < 0) else rest
 
 
 @kernel
@@ -231,10 +170,10 @@ def encode_terms(nodes, asked, words, given, first, keys, flags, fired):
                                 ints[n, m] = np.int64((ints[p, m] == ints[q, m]) == (o == EQ))
                     elif a == INT and b == DOUBLE:
                         for m in range(length):
-                            ints[n, m] = _holds(o, _against(ints[p, m], reals[q, m]))
+                            ints[n, m] = _holds(o, order_of(ints[p, m], reals[q, m]))
                     elif a == DOUBLE and b == INT:
                         for m in range(length):
-                            ints[n, m] = _holds(o, -_against(ints[q, m], reals[p, m]))
+                            ints[n, m] = _holds(o, -order_of(ints[q, m], reals[p, m]))
                     else:  # unlike each other
                         for m in range(length):
                             ints[n, m] = 0
@@ -252,12 +191,12 @@ def encode_terms(nodes, asked, words, given, first, keys, flags, fired):
                         for m in range(length):
                             zero = ints[q, m] == 0
                             bad += np.int64(zero)
-                            ints[n, m] = _quotient(ints[p, m], np.int64(1) if zero else ints[q, m])
+                            ints[n, m] = quotient(ints[p, m], np.int64(1) if zero else ints[q, m])
                     elif o == MOD:
                         for m in range(length):
                             zero = ints[q, m] == 0
                             bad += np.int64(zero)
-                            ints[n, m] = _rest(ints[p, m], np.int64(1) if zero else ints[q, m])
+                            ints[n, m] = remainder(ints[p, m], np.int64(1) if zero else ints[q, m])
                     else:
                         for m in range(length):
                             number = ints[p, m]
@@ -287,8 +226,8 @@ def encode_terms(nodes, asked, words, given, first, keys, flags, fired):
                     else:
                         for m in range(length):
                             divisor = float(reals[q, m])
-                            quotient = float(reals[p, m]) / (divisor if divisor != 0.0 else 1.0)
-                            reals[n, m] = quotient if divisor != 0.0 else math.nan
+                            ratio = float(reals[p, m]) / (divisor if divisor != 0.0 else 1.0)
+                            reals[n, m] = ratio if divisor != 0.0 else math.nan
                     for m in range(length):
                         bad += np.int64(reals[n, m] != reals[n, m])
                 if bad != 0:  # NaN, or divided by zero: undefined

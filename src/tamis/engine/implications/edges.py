@@ -21,7 +21,7 @@ from tamis.diagram.bdd import HIGHEST
 from tamis.engine.implications.forest import Forest
 from tamis.engine.implications.trees import MOST_VARIABLES, OVER, START, answered, narrowed, related
 from tamis.engine.layout import I4, I8, U1, U8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 TARGETS = 12  # targets of a node that are followed
 EDGES = 4  # edges of a node that are kept

@@ -23,7 +23,7 @@ from tamis.diagram.bdd import HIGHEST, Variables
 from tamis.engine.implications.edges import Edges
 from tamis.engine.implications.trees import START, Trees, narrowed, within
 from tamis.engine.layout import I4, I8, U1, U8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic.atoms import Kind
 
 EVALUATED, IMPLIED, SHORTCUTS, VISITED = range(4)  # columns of the statistics

@@ -18,7 +18,7 @@ import numpy as np
 from tamis.diagram import packed
 from tamis.diagram.bdd import HIGHEST, LOWEST, decided
 from tamis.engine.layout import I4
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic import Family, Kind
 
 FULL = -1  # the arrays are too small

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.engine.layout import I4, I8, U1
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 FULL = -1  # what kernels of this room return where `out` has no room left
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from tamis.engine.index.affixes import FULL, joined
 from tamis.engine.index.likes import add_like
 from tamis.engine.layout import I4, I8, U1, U8
-from tamis.engine.simd import half_at, word_at
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import half_at, word_at
 
 F8 = npt.NDArray[np.float64]
 HARD = -2  # what a scan returns for a text that is too much work

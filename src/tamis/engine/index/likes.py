@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tamis.engine.index.affixes import FULL
 from tamis.engine.layout import I4, I8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.language.patterns import like_parts
 from tamis.logic.wildcards import ESCAPE
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.engine.layout import I4, I8
-from tamis.engine.simd import at_most8, lowest
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import at_most8, lowest
 
 _BUCKETS = 2  # for each constant
 _FAR = 256  # one constant of so many, at either end, may share a bucket with all beyond it

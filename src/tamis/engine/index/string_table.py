@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tamis.engine.layout import I8, U1, U8
-from tamis.engine.simd import (
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import (
     bytes_from,
     entry_of,
     halves_from,
@@ -20,7 +21,6 @@ from tamis.engine.simd import (
     word_at,
     words_from,
 )
-from tamis.kernel import kernel
 
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _FEW = 512  # words: their slots may be sparse and still stay in the nearest cache

@@ -14,7 +14,7 @@ import numpy as np
 
 from tamis.engine.index.affixes import FULL, joined
 from tamis.engine.layout import I4, I8, U1, U8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 _FIRST = 7  # bytes by which suffixes are sorted to begin with
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tamis.engine.index.affixes import joined
 from tamis.engine.layout import I4, U1
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 
 class Automaton(NamedTuple):

@@ -21,7 +21,7 @@ from tamis.engine.index.likes import Likes, add_blind, likes_of
 from tamis.engine.index.substrings import Substrings, add_substrings, substrings_of
 from tamis.engine.index.text_automaton import Automaton, automaton_of, contained
 from tamis.engine.layout import I4, I8, U1
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 from tamis.logic import Kind
 from tamis.logic.wildcards import needed_text, wildcards
 

@@ -24,8 +24,8 @@ from tamis.engine.layout import (
     TEST,
     WANT,
 )
-from tamis.engine.simd import agree8, at_most8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import agree8, at_most8
 
 SEARCHED = 64  # cubes from which on a search for the last one that can match pays
 

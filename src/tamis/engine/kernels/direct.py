@@ -25,8 +25,8 @@ from tamis.engine.compile.direct_rows import (
 from tamis.engine.compile.direct_rows import COUNT as CUBES
 from tamis.engine.kernels.cube_scan import SEARCHED, eight, enter, reach
 from tamis.engine.kernels.output import BITS, COUNT, HITS, record
-from tamis.engine.simd import agree8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import agree8
 
 _AT_ONCE = 512
 

@@ -39,7 +39,7 @@ from tamis.engine.layout import (
     THRESHOLD,
     Clusters,
 )
-from tamis.kernel import arrays_from, kernel
+from tamis.jit.kernel import arrays_from, kernel
 
 # What a node (test, low, high) is, by which of its successors are constants.
 _AND, _OR, _AND_NOT, _OR_NOT, _CHOICE = range(5)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.engine.layout import I4, I8, U1, U8
-from tamis.engine.simd import lowest
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import lowest
 
 COUNT, FILL, BITMAP, KEEP = range(4)
 HITS = 4096  # that are collected before they are written

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 UNKNOWN = np.iinfo(np.int64).min  # the time of a message that does not tell it
 ALWAYS, FOREVER = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # no bound

@@ -41,8 +41,8 @@ from tamis.engine.layout import (
     ROOT_OWNER,
     ROOT_PLACE,
 )
-from tamis.engine.simd import WIDE, add8, choose, some64
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import WIDE, add8, choose, some64
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)

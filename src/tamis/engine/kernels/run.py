@@ -11,7 +11,7 @@ from tamis.engine.kernels.output import COUNT, KEEP
 from tamis.engine.kernels.rows import run_wide
 from tamis.engine.kernels.words import run_cluster, run_rest
 from tamis.engine.layout import NEED, ROOT
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 ALL, EVERYWHERE, TOUCHED = range(3)  # clusters: all, cluster 0, those that messages touch
 

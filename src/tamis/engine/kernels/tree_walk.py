@@ -37,8 +37,8 @@ from tamis.engine.layout import (
     TEST_COUNT,
     TESTS,
 )
-from tamis.engine.simd import at_most8
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import at_most8
 
 GROUP = 64  # messages that go down together
 _LEVELS = 12  # 8 ** 12 cubes are more than memory holds

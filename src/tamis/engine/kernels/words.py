@@ -36,8 +36,8 @@ from tamis.engine.layout import (
     THRESHOLD,
     U8,
 )
-from tamis.engine.simd import some64
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
+from tamis.jit.vectors import some64
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tamis.whole import renew_after_fork
+from tamis.critical_section import renew_after_fork
 
 _log = logging.getLogger("tamis")
 _PATIENCE = 1.0  # seconds that the end of the process waits for all threads

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tamis.critical_section import atomic
 from tamis.diagram.packed import FALSE
 from tamis.engine.compile.programs import Source
 from tamis.engine.compile.segment import Segment, compile_segment
@@ -24,8 +25,7 @@ from tamis.engine.live.background import ENDING
 from tamis.engine.live.id_array import Names
 from tamis.engine.live.id_table import Slots
 from tamis.engine.live.merging import Folding
-from tamis.kernel import NotCompiledError
-from tamis.whole import whole
+from tamis.jit.first_use import NotCompiledError
 
 _log = logging.getLogger("tamis")
 _NEVER = array("i", [FALSE]).tobytes()
@@ -96,7 +96,7 @@ class Contents:
         slots = np.arange(first, first + len(ids), dtype=np.int32)
         source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
         state = self.folding.with_more(source, sum(map(len, texts)), instead_of=instead_of)
-        with whole():
+        with atomic():
             self.ids.extend(ids)
             self.texts.extend(texts)
             self.folding.show(state)
@@ -106,7 +106,7 @@ class Contents:
 
     def remove(self, id: Id) -> None:
         state = self.folding.without(self.slots[id])
-        with whole():
+        with atomic():
             self.folding.show(state)
             self.slots.pop(id)
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tamis.critical_section import GATE
 from tamis.engine.ids import Id
 from tamis.engine.layout import I4, I8
-from tamis.whole import GATE
 
 _FREE, _GONE, _TAKEN = 0, 1, 128  # marks: never taken, its id was removed, or 128 and more
 _MIX = secrets.randbits(64) | 1  # so that nobody can choose integers that meet in one cell

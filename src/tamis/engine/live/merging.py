@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tamis.critical_section import renew_after_fork
 from tamis.engine.compile.plans import plan_of
 from tamis.engine.compile.programs import Source
 from tamis.engine.compile.segment import Segment
@@ -20,7 +21,6 @@ from tamis.engine.encode.term_program import computed_terms
 from tamis.engine.layout import I4, U1
 from tamis.engine.live.background import ENDING, Background
 from tamis.engine.live.state import Fresh, State
-from tamis.whole import renew_after_fork
 
 SEALED = 32  # fresh subscriptions that take no more
 _CHARACTERS = 1024  # that each of them may have on average: readers soon compile them

@@ -46,8 +46,8 @@ from tamis.engine.layout import (
     Trees,
 )
 from tamis.engine.lazy import lazy
-from tamis.engine.simd import WIDE, aligned
-from tamis.kernel import heavy
+from tamis.jit.first_use import heavy
+from tamis.jit.vectors import WIDE, aligned
 from tamis.language.tree import attributes
 from tamis.logic import Derived, Lookups
 

@@ -14,12 +14,12 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from tamis.critical_section import GATE
 from tamis.diagram.questions import Pool, numbers_in
 from tamis.engine.ids import Id
 from tamis.engine.intake.templates import Template, Templates
 from tamis.engine.layout import I4, I8, U1
 from tamis.schema import INT_MAX, INT_MIN
-from tamis.whole import GATE
 
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")

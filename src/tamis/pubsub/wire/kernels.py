@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 HEADER, MAX_FIELDS = 24, 64
 _PRIME = 2**31 - 1

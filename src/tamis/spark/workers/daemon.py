@@ -28,7 +28,7 @@ def run(sock: Any, authenticated: bool) -> int:
 
 
 def main() -> None:
-    warm.main()
+    warm.engine()
     gc.collect()
     gc.freeze()  # a collection in a fork would touch, and so copy, every page with an object on it
     daemon.worker = run

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 _TOP = 9223372036854775808.0  # 2^63
 _LOWEST = np.iinfo(np.int64).min

@@ -14,28 +14,30 @@ from numba.core import types
 from numba.core.dispatcher import Dispatcher
 
 import tamis
-from tamis import compiled, warm
-from tamis.compiled import modules
+from tamis import warm
+from tamis.jit import cache
+from tamis.jit.cache import modules
 
 EXAMPLE = """
 from tamis import Matcher, Schema
-from tamis.kernel import _KERNELS
+from tamis.jit.first_use import FIRST_USE
 matcher = Matcher(Schema.of(company=str, product=str, price=float))
 matcher.add("alice", "price < 1500 AND company CONTAINS 'IBM'")
 matcher.add("bob", "company IN ('IBM', 'Dell') AND NOT price BETWEEN 10 AND 20")
 print(matcher.match({"company": "IBM", "price": 1200.0}), matcher.match({"company": "Dell"}))
 more = [{"company": "IBM", "price": 15.0}, {"company": "Dell", "price": 5.0}]
 print(matcher.match_many(more).to_pylist())
-print(any(kernel.signatures for kernel in _KERNELS))
+print(any(kernel.signatures for kernel in FIRST_USE.waiting))
 """
 SWITCH = """
 import time
 from tamis.diagram.bdd import slot_of
-from tamis.kernel import _FIRST_USE, heavy
+from tamis.jit.first_use import heavy
+from tamis.jit.first_use import FIRST_USE
 plain = slot_of(1, 2, 3, 64)
 print(plain, slot_of.signatures)
 heavy(10**9)
-print(slot_of(1, 2, 3, 64), len(slot_of.signatures), _FIRST_USE.plain)
+print(slot_of(1, 2, 3, 64), len(slot_of.signatures), FIRST_USE.plain)
 """
 CHECK = """
 from tamis.cli import app
@@ -63,15 +65,22 @@ def test_a_fresh_install_answers_before_anything_is_compiled(package: Path) -> N
     assert done.stdout.splitlines() == ["['alice', 'bob'] []", "[['alice'], ['bob']]", "False"]
 
 
+def test_an_import_writes_nothing(package: Path) -> None:
+    before = sorted(package.rglob("*"))
+    run(package, "import sys; sys.dont_write_bytecode = True\nimport tamis, tamis.jit.kernel\n"
+        "import tamis.engine.matcher, tamis.pubsub.wire, tamis.flow, tamis.jit.cache")  # fmt: skip
+    assert sorted(package.rglob("*")) == before
+
+
 def test_work_that_is_too_much_waits_for_compiled_kernels(package: Path) -> None:
     """The process that compiles is given nothing to do: kernels compile when they are called."""
-    quick = "from tamis.kernel import STORE\nSTORE.all_compiled()\n"
+    quick = "from tamis.jit.cache import CACHE\nCACHE.all_compiled()\n"
     (package / "warm.py").write_text(quick)
     done = run(package, SWITCH)
     plain, compiled = done.stdout.splitlines()
     assert plain.split() == [compiled.split()[0], "[]"]
     assert compiled.split()[1:] == ["1", "False"]
-    assert "compiling for this machine" in done.stderr
+    assert "compiling kernels for this machine" in done.stderr
     again = run(package, SWITCH)  # now all is there, as far as anybody knows
     assert "compiling" not in again.stderr
 
@@ -80,10 +89,10 @@ def test_one_process_compiles_for_all(package: Path, tmp_path: Path) -> None:
     """Four processes begin at once, and one of them forks a child that outlives it all."""
     slow = f"""
 import sys, time
-from tamis.kernel import STORE
+from tamis.jit.cache import CACHE
 print("compiling", file=open({str(tmp_path / "log")!r}, "a"))
 time.sleep(1)
-STORE.all_compiled()
+CACHE.all_compiled()
 """
     (package / "warm.py").write_text(slow)
     fork = "import os\ntime.sleep(0.5)\nif os.fork() == 0:\n    time.sleep(15)\n    os._exit(0)\n"
@@ -128,8 +137,8 @@ def test_compiling_is_tried_again_by_the_next(package: Path, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("changed", ["engine/kernels/run.py", "engine/layout.py"])
 def test_what_other_sources_were_compiled_to_is_dropped(changed: str, package: Path) -> None:
-    look = "from tamis.kernel import STORE; print(STORE.ready)"
-    assert run(package, look + "; STORE.all_compiled()").stdout == "False\n"
+    look = "from tamis.jit.cache import CACHE; print(CACHE.ready)"
+    assert run(package, look + "; CACHE.all_compiled()").stdout == "False\n"
     assert run(package, look).stdout == "True\n"
     compiled = package / "engine" / "kernels" / "__pycache__" / "run.old.nbi"
     compiled.parent.mkdir(exist_ok=True)
@@ -144,29 +153,29 @@ def test_what_other_sources_were_compiled_to_is_dropped(changed: str, package: P
 
 def test_a_folder_that_is_read_only_is_not_needed(tmp_path: Path, monkeypatch) -> None:
     """What an administrator compiled is taken over; what others could have written is not."""
-    package, writable = Path(tamis.__file__).parent, compiled._writable
-    monkeypatch.setattr(compiled, "_writable", lambda f: package not in f.parents and writable(f))
+    package, writable = Path(tamis.__file__).parent, cache._writable
+    monkeypatch.setattr(cache, "_writable", lambda f: package not in f.parents and writable(f))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    mark, read = compiled.Store()._mark, compiled._read
+    mark, read = cache.Cache()._mark, cache._read
     ready = package / "__pycache__" / "kernels.ready"
-    monkeypatch.setattr(compiled, "_read", lambda f: mark if f == ready else read(f))
-    shutil.rmtree(tmp_path / "tamis")
-    store = compiled.Store()
+    monkeypatch.setattr(cache, "_read", lambda f: mark if f == ready else read(f))
+    store = cache.Cache()
     assert store.elsewhere is not None
     assert tmp_path in store.elsewhere.parents
     assert store.ready
     assert store.count() == len(list(package.rglob("*.nbi")))
-    with store.in_use():
-        assert str(store.elsewhere) == numba.config.CACHE_DIR
+    dispatcher = numba.njit(lambda: None)
+    store.attach(dispatcher)
+    assert store.elsewhere in Path(dispatcher.stats.cache_path).parents
     (tmp_path / "tamis").chmod(0o777)
-    other = compiled.Store().elsewhere
+    other = cache.Cache().elsewhere
     assert other is None or tmp_path not in other.parents
 
 
-# --- kernels that kernels call (tamis/linked.py) -----------------------------
+# --- kernels that kernels call (tamis/jit/linking.py) -----------------------------
 
 FEW = """
-from tamis.kernel import kernel
+from tamis.jit.kernel import kernel
 
 @kernel
 def scaled(x, by):
@@ -188,7 +197,7 @@ def outer(values, by):
 BEGIN = """
 import numpy as np
 from few import outer, scaled, total
-from tamis.kernel import _has_code
+from tamis.jit.kernel import _has_code
 values = np.arange(5, dtype=np.int32)
 
 def shown(kernel):
@@ -275,14 +284,16 @@ print(njit(lambda values: scaled(values[1], 3) + outer(values, 3))(values))
 
 
 def test_where_numba_is_built_otherwise_kernels_compile_its_way(few: Path) -> None:
-    first, how, *rest = run_few(few, "from tamis import linked\nlinked.KNOWN = False" + IN_ORDER)
+    first, how, *rest = run_few(
+        few, "from tamis.jit import linking\nlinking.KNOWN = False" + IN_ORDER
+    )
     assert [first, *rest] == ANSWERS
     assert how == "[1, 1, 0] [1, 1, 0] [1, 1, 0]"
     assert kept(few) == ["few.outer", "few.scaled", "few.total"]
 
 
 TYPED_BY_NUMBA = "# mypy: allow-untyped-defs, allow-untyped-calls, no-check-untyped-defs\n"
-PLAIN = {"diagram/packed.py", "engine/simd.py"}  # their functions have types
+PLAIN = {"diagram/packed.py", "jit/vectors.py"}  # their functions have types
 
 
 def test_modules_with_kernels_say_so_to_mypy_and_no_others_do() -> None:
@@ -306,7 +317,8 @@ def test_kernels_take_at_most_eight_parameters() -> None:
 
 def test_python_calls_kernels_that_return_arrays_where_ctrl_c_waits() -> None:
     """numba makes their arrays by calling Python, and crashes where that is interrupted."""
-    warm._compile()
+    warm._engine()
+    warm._others()
     package = Path(tamis.__file__).parent
     names = [path.relative_to(package.parent).with_suffix("") for path in modules()]
     found = [importlib.import_module(".".join(name.parts)) for name in names]

@@ -1,4 +1,4 @@
-"""`with whole():` sections that happen wholly or not at all, whatever signals and forks come.
+"""`with atomic():` sections that happen wholly or not at all, whatever signals and forks come.
 
 Ctrl-C raises KeyboardInterrupt between any two steps of the main thread, and a fork copies what
 other threads have half done. Within such a section Ctrl-C waits for its end, and a fork does too.
@@ -76,7 +76,7 @@ class uninterrupted:  # noqa: N801 - it is used like a function
                 self._handler(SIGINT, self._arrived[0])
 
 
-class whole(uninterrupted):  # noqa: N801
+class atomic(uninterrupted):  # noqa: N801
     """A section in which Ctrl-C waits, and for whose end a fork waits."""
 
     __slots__ = ()

@@ -4,7 +4,7 @@ numba keeps compiled kernels beside their module and compiles again when that mo
 changes, but not when a kernel that it calls, or a constant that it uses, changes in
 another module. So all modules with kernels, and the modules that they import, share one
 stamp. Where it differs, everything compiled is thrown away. A module has kernels if it
-imports a decorator of tamis.kernel.
+imports a decorator of tamis.jit.kernel.
 
 Where the package's own folders are read-only, the folder is one of the user's, or a temporary one,
 and begins with what was compiled into the package by others (`tamis warm` in an image).
@@ -21,8 +21,10 @@ import shutil
 import stat
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +33,14 @@ from llvmlite.binding import get_host_cpu_name
 from numba import config
 from numba.core import caching
 
-_ROOT = Path(__file__).parent
+_ROOT = Path(__file__).parents[1]
+_OWN = _ROOT / "__pycache__"
+_READY = "kernels.ready"
+_LOCK = threading.RLock()
 _IMPORT = re.compile(rb"^from (tamis\.[\w.]+) import (\w+)", re.MULTILINE)
-_DECORATORS = re.compile(rb"^from tamis\.kernel import .*\b(kernel|shared|vector)\b", re.MULTILINE)
+_DECORATORS = re.compile(
+    rb"^from tamis\.jit\.kernel import .*\b(kernel|shared|vector)\b", re.MULTILINE
+)
 _COMPILED = "*.nb[ci]"
 _PAUSE = 0.1  # seconds after which is looked again whether another process has compiled all
 
@@ -57,24 +64,38 @@ def _sources(found: list[Path]) -> list[Path]:
     )
 
 
-class Store:
-    """The compiled kernels of the sources as they are. `elsewhere`: not beside the modules."""
+class Cache:
+    """The compiled kernels of the sources as they are. `elsewhere`: not beside the modules.
 
-    def __init__(self) -> None:
-        self._modules = modules()
+    Sources are read when the first kernel is called, and nothing is written before one is loaded or
+    compiled: who imports Tamis to read it changes nothing.
+    """
+
+    @cached_property
+    def _modules(self) -> list[Path]:
+        return modules()
+
+    @cached_property
+    def stamp(self) -> str:
         parts = map(Path.read_bytes, _sources(self._modules))
-        self.stamp = hashlib.sha256(b"".join(parts)).hexdigest()
-        self._mark = f"{self.stamp} {sys.version} {numba.__version__} {get_host_cpu_name()}"
-        self.elsewhere: Path | None = None
-        own = _ROOT / "__pycache__"
-        if _writable(own):
-            self._refresh(own / "kernels.stamp")
-        else:
-            self.elsewhere = self._other_folder()
-        folder = self.elsewhere or own
-        self._ready, self._lock = folder / "kernels.ready", folder / "kernels.lock"
-        if self.elsewhere and not self.ready and _read(own / "kernels.ready") == self._mark:
-            self._copy()
+        return hashlib.sha256(b"".join(parts)).hexdigest()
+
+    @cached_property
+    def _mark(self) -> str:
+        return f"{self.stamp} {sys.version} {numba.__version__} {get_host_cpu_name()}"
+
+    @cached_property
+    def elsewhere(self) -> Path | None:
+        """The folder that is used instead of the package's own, if those are read-only. Files of
+        other sources are dropped now."""
+        with _LOCK:
+            if _writable(_OWN):
+                self._refresh(_OWN / "kernels.stamp")
+                return None
+            folder = self._other_folder()
+            if folder and not self._is_ready(folder) and self._is_ready(_OWN):
+                self._copy(folder)
+            return folder
 
     def _refresh(self, kept: Path) -> None:
         """Drop what was compiled from other sources."""
@@ -82,6 +103,7 @@ class Store:
             for folder in {path.parent / "__pycache__" for path in self._modules}:
                 for compiled in folder.glob(_COMPILED):
                     compiled.unlink(missing_ok=True)
+            (_OWN / _READY).unlink(missing_ok=True)
             kept.write_text(self.stamp)
 
     def _other_folder(self) -> Path | None:
@@ -90,26 +112,32 @@ class Store:
         folders = (base / f"kernels-{self.stamp[:16]}" for base in (home / "tamis", temporary))
         return next(filter(_own, folders), None)
 
-    def _copy(self) -> None:
-        """Take over what is compiled beside the modules."""
-        assert self.elsewhere is not None
+    def _copy(self, folder: Path) -> None:
+        """Take over the kernels that are compiled beside the modules."""
         with contextlib.suppress(OSError):
             for path in self._modules:
-                to = self.elsewhere / _subpath(path)
+                to = folder / _subpath(path)
                 to.mkdir(parents=True, exist_ok=True)
                 for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.{_COMPILED}"):
                     shutil.copy(compiled, to)
-            self.all_compiled()
+            (folder / _READY).write_text(self._mark)
+
+    @property
+    def _folder(self) -> Path:
+        return self.elsewhere or _OWN
+
+    def _is_ready(self, folder: Path) -> bool:
+        return _read(folder / _READY) == self._mark
 
     @property
     def ready(self) -> bool:
-        """Whether all kernels are compiled, for this kind of processor."""
-        return _read(self._ready) == self._mark
+        """Whether the kernels of the engine are compiled, for this kind of processor."""
+        return self._is_ready(_OWN) or self._is_ready(self._folder)
 
     def all_compiled(self) -> None:
-        """Remember that all of them are."""
+        """Remember that they are."""
         with contextlib.suppress(OSError):
-            self._ready.write_text(self._mark)
+            (self._folder / _READY).write_text(self._mark)
 
     def count(self) -> int:
         """How many kernels are compiled by now."""
@@ -127,7 +155,7 @@ class Store:
         A process that inherits the descriptor goes on with the turn if this one dies. The lock is
         released by name, as a fork of this process may hold the file open for hours.
         """
-        with self._lock.open("w") as file:
+        with (self._folder / "kernels.lock").open("w") as file:
             while not self.ready:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -141,16 +169,20 @@ class Store:
                 return
             yield None
 
-    @contextlib.contextmanager
-    def in_use(self) -> Iterator[None]:
-        """Kernels that are made inside are kept here."""
-        before = config.CACHE_DIR  # type: ignore[attr-defined]
-        if self.elsewhere is not None:
-            config.CACHE_DIR = str(self.elsewhere)  # type: ignore[attr-defined]
-        try:
-            yield
-        finally:
-            config.CACHE_DIR = before  # type: ignore[attr-defined]
+    def attach(self, kernel: Any) -> None:
+        """Let numba look for the files of a kernel here, and write them here."""
+        elsewhere = self.elsewhere
+        with _LOCK:
+            before = config.CACHE_DIR  # type: ignore[attr-defined]
+            if elsewhere is not None:
+                config.CACHE_DIR = str(elsewhere)  # type: ignore[attr-defined]
+            try:
+                kernel.enable_caching()
+            finally:
+                config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+CACHE = Cache()
 
 
 def _subpath(module: Path) -> str:

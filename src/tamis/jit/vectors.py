@@ -11,13 +11,16 @@ import ctypes
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import carray, types  # type: ignore[attr-defined]
 from numba.extending import intrinsic
 
-from tamis.engine.layout import I8, U1, U8
-from tamis.kernel import kernel, vector
+from tamis.jit.kernel import kernel, vector
 
+I8 = npt.NDArray[np.int64]
+U1 = npt.NDArray[np.uint8]
+U8 = npt.NDArray[np.uint64]
 WIDE = 32  # words of a row: 2,048 messages; measured best of 4, 8, 16, 32 on AVX-512
 _ALIGNMENT = 64
 _PRIME = np.uint64(0xFF51AFD7ED558CCD)

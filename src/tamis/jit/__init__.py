@@ -1,0 +1,1 @@
+"""Compilation to machine code: kernels, where they are kept, vectors, arithmetic."""
