@@ -16,15 +16,9 @@ import threading
 import pyarrow as pa
 
 from tamis.engine import Details, Matcher
-<<<<<<< HEAD
 from tamis.flow.states.equivalence import warm as warm_states
-from tamis.haste import compile_in_haste
-from tamis.kernel import STORE, show_progress
-=======
-from tamis.flow.states.fold.compiled import warm as warm_states
 from tamis.jit.cache import CACHE
 from tamis.jit.first_use import show_progress
->>>>>>> f61575b (jit is a room; imports write nothing; rooms compile at first use)
 from tamis.pubsub.channel import Channel, ChannelAttribute
 from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.pubsub.subject_index import SubjectIndex

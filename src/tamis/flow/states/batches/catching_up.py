@@ -13,16 +13,10 @@ from tamis.flow.states.fold import kernels
 from tamis.flow.states.fold.columns import I8, Mask, flat
 from tamis.flow.states.fold.compiled import Folded, fold_table
 from tamis.flow.states.fold.programs import UnsupportedError
-<<<<<<< HEAD
 from tamis.flow.states.sequences.shortening import catch_up_rows, decides
 from tamis.flow.states.summaries.keyed import States
 from tamis.flow.states.summaries.summary import Summary
-from tamis.kernel import arrays_from
-=======
-from tamis.flow.states.keyed import States
-from tamis.flow.states.summary import Summary
 from tamis.jit.kernel import arrays_from
->>>>>>> f61575b (jit is a room; imports write nothing; rooms compile at first use)
 from tamis.messages.table import arrow_type
 
 
