@@ -13,7 +13,12 @@ _WINDOW = 72  # characters of a long selector shown around the caret
 
 
 class TamisError(Exception):
-    """The base of all errors that Tamis raises on purpose."""
+    """The base of all errors that Tamis raises on purpose.
+
+    `status` is the status of HTTP with which a broker answers.
+    """
+
+    status = 422
 
 
 class SelectorError(TamisError):
@@ -89,11 +94,12 @@ class MessageError(TamisError):
     """A message does not fit: a missing attribute, a wrong type, an unreadable row.
 
     `message` says which of those that were sent together it was, from 1 on; 0 is not known.
+    `what` is the text without that number.
     """
 
-    def __init__(self, what: str = "", *, message: int = 0) -> None:
-        super().__init__(what)
-        self.message = message
+    def __init__(self, text: str = "", *, message: int = 0, what: str = "") -> None:
+        super().__init__(text)
+        self.message, self.what = message, what or text
 
 
 class InputError(TamisError):
@@ -114,6 +120,10 @@ class ClosedError(TamisError):
 
 class SubscriptionError(TamisError):
     """A subscription id is unknown, already taken, or of a type that ids cannot have."""
+
+    def __init__(self, what: str = "", *, status: int = 422) -> None:
+        super().__init__(what)
+        self.status = status
 
 
 class SubjectError(TamisError):
@@ -162,6 +172,8 @@ class ResultError(TamisError):
 class LogError(TamisError):
     """The log cannot be written or read: a full disk, damaged bytes."""
 
+    status = 503
+
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what, hint)
         self.what, self.hint = what, hint
@@ -182,9 +194,9 @@ class HoleError(LogError):
 class RegistryError(TamisError):
     """A channel, principal or subscription is unknown or already there, or cannot be kept."""
 
-    def __init__(self, what: str, hint: str = "") -> None:
+    def __init__(self, what: str, hint: str = "", *, status: int = 422) -> None:
         super().__init__(what, hint)
-        self.what, self.hint = what, hint
+        self.what, self.hint, self.status = what, hint, status
 
     def __str__(self) -> str:
         return f"{self.what}\n  {self.hint}" if self.hint else self.what
@@ -192,6 +204,8 @@ class RegistryError(TamisError):
 
 class VersionError(TamisError):
     """What is to be changed is not in the version that the caller names any more."""
+
+    status = 412
 
 
 class AccessError(TamisError):
@@ -202,7 +216,7 @@ class AccessError(TamisError):
 
     def __init__(self, what: str, known: bool = True) -> None:
         super().__init__(what, known)
-        self.what, self.known = what, known
+        self.what, self.known, self.status = what, known, 403 if known else 401
 
     def __str__(self) -> str:
         return self.what
@@ -213,6 +227,8 @@ class BusyError(TamisError):
 
     `retry`: seconds after which another attempt makes sense.
     """
+
+    status = 429
 
     def __init__(self, what: str, retry: float = 1.0) -> None:
         super().__init__(what, retry)
@@ -237,8 +253,11 @@ class SnapshotError(TamisError):
 class StateError(TamisError):
     """A state or its summary cannot be used: what is wrong, where, and what to do.
 
-    `limit` names the setting that was crossed, when one was.
+    `limit` names the setting that was crossed, when one was; `rule` is the number of the rule
+    that is wrong, from 1 on, where it is one rule.
     """
+
+    rule = 0
 
     def __init__(self, what: str, *, hint: str = "", limit: str | None = None) -> None:
         super().__init__(what, hint, limit)

@@ -160,6 +160,15 @@ def test_errors_come_back(agent, channel):
         agent.publish(channel, {"price": "cheap"})
 
 
+def test_errors_have_the_status_of_the_broker(agent):
+    """Also over WebSocket, and whatever the words of the error are."""
+    for name in ("nowhere", "try again", "already"):
+        for ask in (agent.channel, agent.subscribe):
+            with pytest.raises(TamisError) as caught:
+                ask(name)
+            assert (caught.value.status, type(caught.value)) == (404, TamisError)
+
+
 def test_a_server_that_comes_back_is_found_again(tmp_path):
     from server.servers import served as serve
     from tamis.server.serve import Address

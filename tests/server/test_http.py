@@ -277,6 +277,17 @@ def test_an_attribute_may_be_called_attributes(http, channel):
     assert http.post(f"{channel}/explain", json=asked).json()["matches"] is True
 
 
+def test_names_do_not_change_the_status_of_an_error(http, channel):
+    """The words of an error, which hold names of users, say nothing about its status."""
+    subscription = f"{channel}/subscriptions/already"
+    state = "state already from x ordered by sequence (m: double := 0)"
+    for path in (subscription, "/api/channels/already", "/api/flows/already"):
+        assert http.get(path).status_code == 404
+    assert http.put("/api/flows/already", json={"text": "there is no already"}).status_code == 422
+    assert http.put(subscription, json={}).status_code == 200
+    assert http.put(subscription, json={"summary": state}).status_code == 422
+
+
 @pytest.mark.parametrize("subject", [5, None, "a..b", "#.x y"])
 @pytest.mark.parametrize("path", ["explain", "near"])
 def test_bad_subjects_in_questions_are_refused(http, channel, path, subject):

@@ -19,7 +19,6 @@ from tamis.client.remote import HERE, TIMEOUT, Remote
 from tamis.client.requests import check_subscription, check_text, checked_messages, encoded
 from tamis.errors import (
     AccessError,
-    BusyError,
     ClosedError,
     DeadlineError,
     InputError,
@@ -281,12 +280,12 @@ class AsyncAgent:
             case "ended":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:
-                    gone.stop(SubscriptionError(found["error"]))
+                    gone.stop(SubscriptionError(found["error"], status=found.get("status", 422)))
             case "error":
                 if not found["request"]:  # an acknowledgement
                     self.history.append((time.time(), found["error"]))
                 self._not_resumed(found)
-                self._answer(found["request"], _error(found))
+                self._answer(found["request"], rest.error_of(found.get("status", 422), found))
             case _:
                 await self._resumed(found["request"])
                 self._answer(found["request"], found)
@@ -299,11 +298,11 @@ class AsyncAgent:
 
     def _not_resumed(self, found: dict[str, Any]) -> None:
         """Its reader gets the reason; unless the broker is busy, then it is asked once more."""
-        refused, error = self._resuming.pop(found["request"], None), _error(found)
+        refused = self._resuming.pop(found["request"], None)
         if refused is None:
             return
-        if isinstance(error, BusyError):
-            raise ConnectionError(str(error))
+        if found.get("status") == 429:
+            raise ConnectionError(found["error"])
         self.history.append((time.time(), found["error"]))
         self._subscribed.pop(refused.name, None)
         refused.stop(SubscriptionError(found["error"]))
@@ -407,10 +406,3 @@ class AsyncAgent:
                 return await work
         except TimeoutError as error:
             raise error if isinstance(error, TamisError) else rest.late(self.remote) from None
-
-
-def _error(found: dict[str, Any]) -> TamisError:
-    text = found.get("text") or found["error"]
-    if "message" in found:
-        return MessageError(text, message=found["message"])
-    return BusyError(text) if "try again" in text else TamisError(text)

@@ -71,7 +71,7 @@ def checked_messages(messages: object) -> list[dict[str, Any]]:
     for number, message in enumerate(found, 1):
         problem = _problem(message)
         if problem:
-            raise MessageError(f"message {number}: {problem}", message=number)
+            raise MessageError(f"message {number}: {problem}", message=number, what=problem)
     return found
 
 

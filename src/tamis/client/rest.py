@@ -138,12 +138,20 @@ def _decoded(remote: Remote, text: bytes) -> Any:
 
 def _error(remote: Remote, status: int, text: bytes) -> TamisError:
     try:
-        found = json.loads(text)
-        told = str(found.get("text") or found["error"])
-        if "message" in found:
-            return MessageError(told, message=int(found["message"]))
+        return error_of(status, json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):
-        told = f"{remote.url} answered {status}: is there a broker?"
-    if status in (401, 403):
-        return AccessError(told, known=status == 403)
-    return BusyError(told) if status == 429 else TamisError(told)
+        return error_of(status, {"error": f"{remote.url} answered {status}: is there a broker?"})
+
+
+def error_of(status: int, found: dict[str, Any]) -> TamisError:
+    """The error that a broker sent as JSON; KeyError and others if it is not one."""
+    text = str(found.get("text") or found["error"])
+    error: TamisError
+    if "message" in found:
+        error = MessageError(text, message=int(found["message"]), what=str(found["error"]))
+    elif status in (401, 403):
+        error = AccessError(text, known=status == 403)
+    else:
+        error = BusyError(text) if status == 429 else TamisError(text)
+    error.status = status
+    return error

@@ -132,7 +132,7 @@ class SqliteRegistry:
                     self._db.execute("UPDATE commits SET count = count + 1")
                     count = self._commits()
             except sqlite3.Error as error:
-                raise RegistryError(f"{self.path}: {error}") from None
+                raise RegistryError(f"{self.path}: {error}", status=503) from None
             if self._mark is not None:
                 self._mark.write(count)
 
@@ -141,7 +141,7 @@ class SqliteRegistry:
             try:
                 return self._db.execute(query, values).fetchall()
             except sqlite3.Error as error:
-                raise RegistryError(f"{self.path}: {error}") from None
+                raise RegistryError(f"{self.path}: {error}", status=503) from None
 
     def _pieces(self, query: str, *values: object) -> Iterator[list[Any]]:
         """The same rows, some at a time."""
@@ -154,7 +154,7 @@ class SqliteRegistry:
                 with self._lock:
                     rows = cursor.fetchmany(_PIECE)
         except sqlite3.Error as error:
-            raise RegistryError(f"{self.path}: {error}") from None
+            raise RegistryError(f"{self.path}: {error}", status=503) from None
 
     # --- channels ------------------------------------------------------------------
 
@@ -179,7 +179,7 @@ class SqliteRegistry:
             entry = make(db.execute(_NEXT_NUMBER).fetchone()[0])
             taken = "SELECT 1 FROM channel WHERE tenant = ? AND name = ?"
             if db.execute(taken, (entry.tenant, entry.name)).fetchone():
-                raise RegistryError(f"there is a channel {entry.name} already")
+                raise RegistryError(f"there is a channel {entry.name} already", status=409)
             row = (entry.number, entry.tenant, entry.name, _encode(entry))
             db.execute(tables.insert("channel"), row)
         return entry
@@ -192,7 +192,7 @@ class SqliteRegistry:
                 (entry.number, entry.tenant, entry.name, _encode(entry)),
             )
             if not done.rowcount:
-                raise RegistryError(f"there is no channel {entry.name}")
+                raise RegistryError(f"there is no channel {entry.name}", status=404)
 
     def remove_channel(self, number: int) -> None:
         with self._change() as db:

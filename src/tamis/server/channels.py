@@ -103,7 +103,7 @@ class Channels:
         caller.require_sight(name)
         found = self.by_name.get((caller.tenant, name))
         if found is None:
-            raise RegistryError(f"there is no channel {name}")
+            raise RegistryError(f"there is no channel {name}", status=404)
         return found
 
     def visible(self, caller: Caller) -> list[Open]:
@@ -128,7 +128,7 @@ class Channels:
         caller.require("manage", name)
         async with self._changing.alone((caller.tenant, name)):
             if (caller.tenant, name) in self.by_name:
-                raise RegistryError(f"there is a channel {name} already")
+                raise RegistryError(f"there is a channel {name} already", status=409)
             return await uncut(self._create(caller, name, form))
 
     async def _create(self, caller: Caller, name: str, form: ChannelForm) -> Open:
@@ -161,7 +161,9 @@ class Channels:
         caller.require("manage", known.entry.name)
         async with self._changing.alone((caller.tenant, known.entry.name)):
             if self.get(caller, known.entry.name) is not known:
-                raise RegistryError(f"there is no channel {known.entry.name}: it was closed")
+                raise RegistryError(
+                    f"there is no channel {known.entry.name}: it was closed", status=404
+                )
             channel = known.channel.with_subject(subject, mapping)
             entry = msgspec.structs.replace(known.entry, form=write_toml([channel]))
             await uncut(self._replace(known, entry, channel))

@@ -106,7 +106,10 @@ class Publishing:
                 found.append(self._draft(caller, channel, message))
             except (MessageError, ChannelError) as error:
                 if len(messages) > 1:
-                    raise MessageError(f"message {place}: {error}", message=place) from None
+                    what = str(error)
+                    raise MessageError(
+                        f"message {place}: {what}", message=place, what=what
+                    ) from None
                 if isinstance(error, MessageError):
                     error.message = place
                 raise
@@ -176,7 +179,9 @@ class Publishing:
         self._take(caller, len(drafts))
         number = channel.entry.number
         if number not in self.hub.broker.channels:
-            raise RegistryError(f"there is no channel {channel.entry.name}: it was closed")
+            raise RegistryError(
+                f"there is no channel {channel.entry.name}: it was closed", status=404
+            )
         self.hub.publish(number, f"{caller.qualified}/{publisher}", drafts, answer)
 
     async def publish(

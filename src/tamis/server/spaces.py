@@ -68,7 +68,7 @@ class Spaces:
         caller.require_any()
         found = self._flows.get((caller.tenant, name))
         if found is None or not self._sees(caller, found):
-            raise RegistryError(f"there is no flow {name}")
+            raise RegistryError(f"there is no flow {name}", status=404)
         return found
 
     def visible(self, caller: Caller) -> list[OpenFlow]:
@@ -84,7 +84,9 @@ class Spaces:
         known = self._flows.get((caller.tenant, name))
         if known is not None:
             if not self._sees(caller, known):
-                raise RegistryError(f"there is a flow {name} already: choose another name")
+                raise RegistryError(
+                    f"there is a flow {name} already: choose another name", status=409
+                )
             self._require_manage(caller, known)
         entry = FlowEntry(caller.tenant, name, form.text, form.channels, form.lookups)
         flow = opened(entry)
@@ -142,7 +144,7 @@ class Spaces:
         if not found:
             for channel in channels:
                 caller.require_subscriptions(channel.entry.name)
-            raise SubscriptionError(f"there is no subscription {name}")
+            raise SubscriptionError(f"there is no subscription {name}", status=404)
         return found
 
     async def subscribe(

@@ -192,7 +192,7 @@ class Subscribing:
         if known is not None and self.shows(caller, channel, known):
             return known
         caller.require_subscriptions(channel.entry.name)
-        raise SubscriptionError(f"there is no subscription {name}")
+        raise SubscriptionError(f"there is no subscription {name}", status=404)
 
     def shows(self, caller: Caller, channel: Open, subscription: Subscription) -> bool:
         """Whether the caller may see it: one's own, and for those who manage the channel all."""
@@ -206,7 +206,7 @@ class Subscribing:
         """Only one's own subscriptions are changed and taken up."""
         if subscription.principal != caller.name and caller.rights is not None:
             raise SubscriptionError(
-                f"the name {subscription.name} is taken already: choose another one"
+                f"the name {subscription.name} is taken already: choose another one", status=409
             )
 
     async def pause(self, caller: Caller, channel: Open, name: str, paused: bool) -> None:

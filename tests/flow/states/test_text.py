@@ -268,3 +268,11 @@ def test_the_builder_says_the_same_as_the_text() -> None:
     graph = flow.graph()
     assert [e.target for e in graph.states[0].expansions] == ["QuietTicks", "Levels"]
     assert graph.states[0].summary == check(parse_flow(GRYPHON)).states[1].summary
+
+
+def test_a_mistake_has_the_line_of_its_rule() -> None:
+    """Whatever the texts in its error are."""
+    text = SPACE + STATE + "  rule => x := v\n  rule => c := ', rule 1:'\n"
+    with pytest.raises(FlowError, match=r"c is int, and ', rule 1:' is string") as caught:
+        check(parse_flow(text))
+    assert caught.value.line == 4

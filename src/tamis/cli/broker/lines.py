@@ -85,8 +85,7 @@ def _blamed(path: str, numbers: list[int], error: MessageError) -> MessageError:
     """The error, saying which line it is about."""
     if not 0 < error.message <= len(numbers):
         return error
-    what = str(error).removeprefix(f"message {error.message}: ")
-    return MessageError(f"{path}: line {numbers[error.message - 1]}: {what}")
+    return MessageError(f"{path}: line {numbers[error.message - 1]}: {error.what}")
 
 
 def _show_progress(text: str) -> None:

@@ -211,11 +211,8 @@ class _Wiring:
 
 
 def _place(error: StateError, statement: State) -> int:
-    """Where the rule stands that the error names."""
-    for number, rule in enumerate(statement.rules, 1):
-        if f", rule {number}:" in error.what or f", rule {number} " in error.what:
-            return rule.at
-    return statement.at
+    """The position of the rule that is wrong, or of the statement."""
+    return statement.rules[error.rule - 1].at if error.rule else statement.at
 
 
 def _rule(rule: StateRule) -> Rule:

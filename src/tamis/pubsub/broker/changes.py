@@ -34,7 +34,7 @@ class Change:
     def _known(self, scratch: Scratch) -> Stored:
         found = scratch.get(self.key)
         if found is None:
-            raise SubscriptionError(f"there is no durable subscription {self.name!r}")
+            raise SubscriptionError(f"there is no durable subscription {self.name!r}", status=404)
         return found
 
 

@@ -88,7 +88,7 @@ class Broker:
         """No more messages; sessions keep what they were sent. `tidy` ends its subscriptions."""
         channel = self.channels.pop(number)
         self._group.batches.pop(number, None)
-        gone = SubscriptionError("the channel is gone")
+        gone = SubscriptionError("the channel is gone", status=404)
         for request, (channel_number, _) in list(self._group.requests.items()):
             if channel_number == number:
                 del self._group.requests[request]
@@ -281,7 +281,7 @@ class Broker:
                 continue
             _, subscription = gone.subscriptions.popitem()
             if isinstance(gone, LiveChannel):
-                self._end(subscription, SubscriptionError("the channel is gone"))
+                self._end(subscription, SubscriptionError("the channel is gone", status=404))
             elif subscription.session is gone:
                 self._leave(subscription)
             most = None if most is None else most - 1
@@ -362,7 +362,7 @@ class Broker:
         found = self.sessions.get(session)
         subscription = found.subscriptions.get(key) if found else None
         if found is None or subscription is None:
-            raise SubscriptionError(f"this session has no subscription {key[1]!r}")
+            raise SubscriptionError(f"this session has no subscription {key[1]!r}", status=404)
         self._acknowledge(subscription, upto)
         self._feed_all(found)
 
@@ -541,9 +541,9 @@ class Broker:
         """A subscription that lives as long as its session; in force when this returns."""
         channel, holder = self.channels.get(stored.channel), self.sessions.get(session)
         if channel is None or holder is None:
-            raise SubscriptionError("the channel or the session is gone")
+            raise SubscriptionError("the channel or the session is gone", status=404)
         if stored.name in channel.subscriptions:
-            raise SubscriptionError(f"there is a subscription {stored.name!r} already")
+            raise SubscriptionError(f"there is a subscription {stored.name!r} already", status=409)
         subscription = Subscription(stored, channel.number_for(), durable=False, bound=bound)
         subscription.label, subscription.shape = label or stored.name, shape
         try:
@@ -560,7 +560,9 @@ class Broker:
         """End a subscription of this session that is not durable."""
         subscription = self.sessions[session].subscriptions.get(key)
         if subscription is None or subscription.durable:
-            raise SubscriptionError(f"this session has no subscription {key[1]!r} to end")
+            raise SubscriptionError(
+                f"this session has no subscription {key[1]!r} to end", status=404
+            )
         self._leave(subscription)
 
     def leave(self, session: int, key: Key) -> None:
@@ -629,10 +631,12 @@ class Broker:
     def _prepare(self, change: Change) -> None:
         channel = self.channels.get(change.channel)
         if channel is None:
-            raise SubscriptionError("the channel is gone")
+            raise SubscriptionError("the channel is gone", status=404)
         known = channel.subscriptions.get(change.name)
         if known is not None and not known.durable:
-            raise SubscriptionError(f"{change.name!r} is the name of one that is not durable")
+            raise SubscriptionError(
+                f"{change.name!r} is the name of one that is not durable", status=409
+            )
         if change.key not in self._scratch and known is not None:
             self._scratch[change.key] = known.stored()
         change.prepare(self._scratch, channel.matched + 1)
@@ -653,7 +657,7 @@ class Broker:
             channel = self.channels.get(change.channel)
             stored = self._scratch.get(change.key)
             if channel is None:
-                gone = SubscriptionError("the channel is gone")
+                gone = SubscriptionError("the channel is gone", status=404)
                 self._actions.append(act.Refused(change.request, gone))
                 continue
             try:

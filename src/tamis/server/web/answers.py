@@ -11,16 +11,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tamis.errors import (
-    AccessError,
-    BusyError,
-    InputError,
-    LogError,
-    RegistryError,
-    SubscriptionError,
-    TamisError,
-    VersionError,
-)
+from tamis.errors import BusyError, InputError, TamisError
 from tamis.server.access import Caller
 from tamis.server.frames import encode
 from tamis.server.numbers import whole
@@ -61,22 +52,8 @@ def whole_number(request: Request, name: str, default: int, most: int) -> int:
     return min(whole(name, request.query_params.get(name, str(default))), most)
 
 
-def status_of(error: TamisError) -> int:
-    if isinstance(error, AccessError):
-        return 403 if error.known else 401
-    if isinstance(error, BusyError):
-        return 429
-    if isinstance(error, LogError):
-        return 503
-    if isinstance(error, VersionError):
-        return 412
-    if isinstance(error, RegistryError | SubscriptionError):
-        return 409 if "already" in str(error) else 404 if "there is no" in str(error) else 422
-    return 422
-
-
 def failed(error: TamisError) -> Response:
-    response = json(told(error), status_of(error))
+    response = json(told(error), error.status)
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = 'Basic realm="tamis", Bearer'
     if isinstance(error, BusyError):

@@ -139,7 +139,8 @@ class Connection:
             other = broker.sessions[self.session].subscriptions.get(key)
             if other is not None:
                 leave(broker, self.session, other)
-        self._tell(type="ended", subscription=label, **told(action.error))
+        self._tell(type="ended", subscription=label, **told(action.error),
+                   status=action.error.status)  # fmt: skip
 
     def _send(self, message: bytes, count: int = 0) -> None:
         """Gathered: what one turn of the broker says to a peer leaves in one piece."""
@@ -246,7 +247,7 @@ class Connection:
             self.raw.resume()
 
     def _fail(self, request: int, error: TamisError) -> None:
-        self._tell(type="error", request=request, **told(error))
+        self._tell(type="error", request=request, **told(error), status=error.status)
 
     def _publish(self, found: Publish) -> None:
         parts = self.parts
@@ -282,7 +283,9 @@ class Connection:
 
     async def _subscribe(self, found: Subscribe) -> None:
         if found.name in self.names:
-            raise SubscriptionError(f"this connection has a subscription {found.name!r} already")
+            raise SubscriptionError(
+                f"this connection has a subscription {found.name!r} already", status=409
+            )
         if len(self.names) >= MAX_SUBSCRIPTIONS:
             raise SubscriptionError(f"a connection has up to {MAX_SUBSCRIPTIONS:,} subscriptions")
         parts, caller = self.parts, self.caller
@@ -322,7 +325,7 @@ class Connection:
     def _named(self, name: str) -> dict[str, Key]:
         found = self.names.get(name)
         if found is None:
-            raise SubscriptionError(f"this connection has no subscription {name!r}")
+            raise SubscriptionError(f"this connection has no subscription {name!r}", status=404)
         return found
 
     async def _unsubscribe(self, found: Unsubscribe) -> None:
@@ -354,5 +357,5 @@ def told(error: TamisError) -> dict[str, Any]:
     if isinstance(error, SelectorError):
         return {"error": error.what, "at": error.at, "hint": error.hint, "text": str(error)}
     if isinstance(error, MessageError) and error.message:
-        return {"error": str(error), "message": error.message}
+        return {"error": error.what, "message": error.message, "text": str(error)}
     return {"error": str(error)}

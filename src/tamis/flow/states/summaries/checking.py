@@ -24,9 +24,13 @@ def check_summary(summary: Summary) -> None:
     check_condition(summary.where, summary.events, f"{summary.source}: where")
     for number, rule in enumerate(summary.rules, 1):
         place = f"{summary.name}, rule {number}"
-        refuse_lists(summary, rule.condition, place)
-        check_condition(rule.condition, summary.scope.visible, place)
-        check_changes(summary, rule.changes, summary.scope.visible, place)
+        try:
+            refuse_lists(summary, rule.condition, place)
+            check_condition(rule.condition, summary.scope.visible, place)
+            check_changes(summary, rule.changes, summary.scope.visible, place)
+        except StateError as error:
+            error.rule = number
+            raise
 
 
 def _names(summary: Summary) -> None:

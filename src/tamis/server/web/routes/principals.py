@@ -48,7 +48,7 @@ def _managed(parts: Parts, caller: Caller, name: str) -> Principal:
     caller.require("manage", "*")
     found = _known(parts, caller.tenant, name)
     if found is None:
-        raise RegistryError(f"there is no principal {name}")
+        raise RegistryError(f"there is no principal {name}", status=404)
     return found
 
 
@@ -146,7 +146,7 @@ async def end_token(parts: Parts, caller: Caller, request: Request) -> Response:
     wanted = request.path_params["t"]
     known = [t for t in parts.hub.registry.tokens(name) if t.digest[:_TOKEN_ID] == wanted]
     if not known:
-        raise RegistryError(f"there is no token {wanted}")
+        raise RegistryError(f"there is no token {wanted}", status=404)
     await parts.hub.in_registry(parts.hub.registry.remove_token, known[0].digest)
     await parts.visits.renew()
     await parts.audit(caller, "token.end", f"{name} {known[0].label}")

@@ -14,7 +14,7 @@ from tamis.server.frames import encode, line
 from tamis.server.parts import Parts
 from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish, moment
-from tamis.server.web.answers import status_of, whole_number
+from tamis.server.web.answers import whole_number
 from tamis.server.web.json_socket import told
 
 _MOST = 10**17
@@ -55,7 +55,7 @@ async def _replayed(
                 if limit <= 0:
                     return
     except TamisError as error:  # it began well: the status is told, so the last line says why
-        yield encode({**told(error), "status": status_of(error)}) + b"\n"
+        yield encode({**told(error), "status": error.status}) + b"\n"
 
 
 def _lost(hole: HoleError) -> bytes:

@@ -110,7 +110,7 @@ async def _events(parts: Parts, caller: Caller, begin: Begin) -> AsyncIterator[b
 
 
 def _error(error: TamisError) -> bytes:
-    return b"event: ended\ndata: %b\n\n" % encode({"error": str(error)})
+    return b"event: ended\ndata: %b\n\n" % encode({"error": str(error), "status": error.status})
 
 
 def _event(action: act.Deliver | act.Lost | act.Taken, places: dict[str, int]) -> bytes:
