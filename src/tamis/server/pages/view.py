@@ -15,7 +15,7 @@ from tamis.server.pages.asking import Api
 from tamis.server.pages.rendering import HEADERS, rendered
 from tamis.server.pages.sessions import Sessions
 from tamis.server.parts import Parts
-from tamis.server.web.answers import body, status_of
+from tamis.server.web.answers import body
 
 MAX_FORM = 2 << 20  # bytes
 MAX_FIELDS = 1_000
@@ -78,7 +78,7 @@ class View:
 
     def failed(self, error: TamisError) -> Response:
         """A page of its own, for what cannot be shown in place."""
-        return self.shown("error.html", status_of(error), error=told(error))
+        return self.shown("error.html", error.status, error=told(error))
 
     def go(self, to: str) -> Response:
         """After a form was done: the browser asks anew, and reloading does nothing twice."""

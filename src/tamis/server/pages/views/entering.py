@@ -8,7 +8,6 @@ from tamis.errors import AccessError, BusyError
 from tamis.server.access import Caller
 from tamis.server.pages.sessions import give_cookie
 from tamis.server.pages.view import THEMES, View, own_place, told
-from tamis.server.web.answers import status_of
 
 _YEAR = 31_536_000
 
@@ -28,7 +27,7 @@ async def log_in(view: View) -> Response:
         wrong = isinstance(error, AccessError) and not error.known
         error = AccessError("that is not a name with its password, or not a token",
                             known=False) if wrong else error  # fmt: skip
-        return view.shown("login.html", status_of(error), next=next, error=told(error), name=name)
+        return view.shown("login.html", error.status, next=next, error=told(error), name=name)
     old = await view.sessions.session(view.request)
     if old is not None:
         view.sessions.end(old)
