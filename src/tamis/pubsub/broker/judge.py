@@ -192,6 +192,13 @@ class Judge:
             self._by_subject.add(number)
         return notice
 
+    def add_many(self, filters: Iterable[tuple[int, str, str, str]]) -> dict[Id, TamisError]:
+        """Add those with new numbers. Why some were not taken, by number."""
+        texts, bad = self._texts(filters)
+        self.matcher.add_many(texts.items(), lambda number, _, error: bad.update({number: error}))
+        self.changes += len(texts)
+        return bad
+
     def restore(
         self, filters: Iterable[tuple[int, str, str, str]], saved: Matcher | None = None
     ) -> dict[Id, TamisError]:

@@ -16,7 +16,7 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.culprits import Search
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Judge, Language
-from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.broker.seats import Numbers, Seats, Share
 from tamis.pubsub.broker.session import Session
 from tamis.pubsub.broker.stored import Key, Stored, Tally, Version
@@ -118,6 +118,27 @@ class LiveChannel:
     def committed(self, records: Iterable[Record]) -> None:
         self.waiting += records
 
+    def follow(self, block: Block) -> None:
+        """(In a copy.) The block is in the log."""
+        self.next = block.last + 1
+        if block.records:
+            self.time = max(self.time, block.records[-1].time)
+            self.committed(block.records)
+        elif not self.waiting:
+            self.matched = block.last
+
+    def jump(self, first: int) -> None:
+        """(In a copy.) There is nothing before `first`: whoever is on the live path reads."""
+        for one in self.subscriptions.values():
+            if one.live:
+                one.live, one.position = False, self.matched + 1
+        self.waiting, self.next, self.matched = [], first, first - 1
+
+    def _judged_upto(self) -> int:
+        """In a copy a block may cover more than its records: once all are judged, so is all that
+        it covers."""
+        return self.waiting[0].sequence - 1 if self.waiting else self.next - 1
+
     def judged(self, most: int | None = None) -> Judged:
         """Who wants which of the first `most` messages that wait (None: of all). If the judge
         fails, nothing has changed."""
@@ -141,7 +162,8 @@ class LiveChannel:
             shares, rest = self.seats.share(offsets, numbers, _sizes(records))
             self.deliveries += len(numbers) - len(rest)
         self._deliver(records, offsets, numbers, rest, touched)
-        self.matched, self.waiting = records[-1].sequence, self.waiting[count:]
+        self.waiting = self.waiting[count:]
+        self.matched = self._judged_upto()
         return act.Gathered(records, self.seats.prefixes, shares) if shares else None
 
     def _deliver(
@@ -196,8 +218,8 @@ class LiveChannel:
     def fall_behind(self) -> None:
         """What waits was not judged: whoever is on the live path reads it from the log, where
         each has a judge of its own."""
-        first, self.matched = self.waiting[0].sequence, self.waiting[-1].sequence
-        self.waiting = []
+        first, self.waiting = self.waiting[0].sequence, []
+        self.matched = self._judged_upto()
         for one in self.subscriptions.values():
             if one.live:
                 one.live, one.position = False, first

@@ -141,6 +141,17 @@ class Broker:
                 channel.published += len(block.records)
         self.published += group.count
 
+    def follow(self, block: Block) -> None:
+        """(In a copy.) A block that came over a link is in the log; `match` judges it."""
+        self.channels[block.channel].follow(block)
+
+    def jump(self, number: int, first: int) -> None:
+        """(In a copy.) The log begins at `first`, and all before is gone."""
+        channel = self.channels[number]
+        channel.jump(first)
+        for subscription in channel.subscriptions.values():
+            self._feed(subscription)
+
     def not_committed(self, error: TamisError) -> int:
         """Nothing of the group is in the log. What was admitted after it is refused as well, for
         it may repeat some of it, or has to come after it. How many messages were refused."""
@@ -457,8 +468,18 @@ class Broker:
         if subscription.channel in self.channels and not subscription.live:
             self._resume(subscription)
 
-    def read_done(self, subscription: Subscription, first: int, records: list[Record]) -> None:
-        """The records from `first` on, as far as they were read. None at all: there are none."""
+    def read_done(
+        self,
+        subscription: Subscription,
+        first: int,
+        records: list[Record],
+        through: int | None = None,
+    ) -> None:
+        """The records from `first` on, as far as they were read. None at all: there are none.
+
+        `through`: it is a copy that was read, these are all that it has up to that sequence, and
+        none is lost.
+        """
         subscription.reading = False
         channel = self.channels.get(subscription.channel)
         if channel is None or subscription.session is None or subscription.live:
@@ -467,14 +488,17 @@ class Broker:
             self._feed(subscription)
             return
         start = records[0].sequence if records else channel.matched + 1
-        if min(start, channel.matched + 1) > first:
+        if through is None and min(start, channel.matched + 1) > first:
             last = min(start - 1, channel.matched)
             lost = act.Lost(subscription.session.id, subscription, first, last)
             self._actions.append(lost)
             subscription.position, subscription.loss = last + 1, last
         touched: dict[int, Session] = {}
         try:
-            self._deliver_read(channel, subscription, records, touched)
+            done = self._deliver_read(channel, subscription, records, touched)
+            if done and through is not None:
+                upto = min(through, channel.matched)
+                subscription.position = max(subscription.position, upto + 1)
         except Exception as error:
             self.fail(subscription, error)
         self._flush(touched)
@@ -505,15 +529,17 @@ class Broker:
         subscription: Subscription,
         records: list[Record],
         touched: dict[int, Session],
-    ) -> None:
+    ) -> bool:
+        """Whether none is left."""
         known = [r for r in records if r.sequence <= channel.matched]
         channel.counted.add(subscription.number)
         for version, part in _by_version(subscription, known):
             for record in self._hits(channel, subscription, version, part):
                 if not deliver(subscription, record, touched):
-                    return  # its position is this record
+                    return False  # its position is this record
                 self.delivered += 1
             subscription.position = part[-1].sequence + 1
+        return True
 
     def _hits(
         self, channel: LiveChannel, one: Subscription, version: Version, records: list[Record]

@@ -19,7 +19,7 @@ class Send(NamedTuple):
 
 
 class Close(NamedTuple):
-    """End a link, after what was sent on it; `router.disconnected` need not be called."""
+    """End a link, after what was sent on it; the router has forgotten it already."""
 
     link: int
     reason: str
@@ -39,15 +39,17 @@ class Store(NamedTuple):
 
 
 class Begin(NamedTuple):
-    """The copy begins at `first`: what is older is gone, here or at the home. Trim what there is,
-    and tell subscribers that have not got so far. An empty copy's first block follows."""
+    """The copy begins at `first`: what is older is not to be had, here or at the home. Trim what
+    there is, let the next block begin at `first`, and tell subscribers that have not got so far;
+    then call `router.stored(first - 1)`."""
 
     first: int
 
 
 class Reset(NamedTuple):
-    """The copy is of another log than the home's: drop it, call `router.dropped`, and connect
-    anew. What subscribers got up to `common` is still true; tell them that the rest is not."""
+    """The copy is of another log than the home's, and so the router has dropped it: drop it too,
+    with all that was to be stored, and connect anew. What subscribers got up to `common` is still
+    true; tell them that the rest is not. None of them is in force until `InForce` says so again."""
 
     common: int
     reason: str
@@ -64,10 +66,11 @@ class Read(NamedTuple):
 
 
 class Admit(NamedTuple):
-    """(At the home.) Publish this; then call `router.published`. `link` says by whom it came."""
+    """(At the home.) Publish this; then call `router.published`. `link` says by whom it came; None:
+    from the home itself."""
 
     ticket: int
-    link: int
+    link: int | None
     publisher: str
     drafts: tuple[Draft, ...]
 
