@@ -357,7 +357,7 @@ def test_an_agent_that_found_no_broker_tries_again_with_the_next_call(server):
         with pytest.raises(UnreachableError):
             agent.publish("quotes", {"price": 1.0})
         server_too = Address("127.0.0.1", port)
-        with served(server.parts.hub.directory.parent / "late", http=server_too):
+        with served(server.parts.directory.parent / "late", http=server_too):
             agent.put_channel("quotes", QUOTES)
             assert agent.publish("quotes", {"price": 1.0}) == 1
 

@@ -10,7 +10,8 @@ from log.memory_log import MemoryLog
 from tamis.errors import LogError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker import intake
-from tamis.pubsub.broker.records import Block, Record
+from tamis.pubsub.broker.records import Block, Part, Record
+from tamis.pubsub.links.epochs import Epoch
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -160,3 +161,72 @@ def _both_forms_agree(sqlite, groups, data):
     memory.trim(1, first)
     assert sqlite.read(1, 0, 100) == memory.read(1, 0, 100)
     assert sqlite.bounds(1) == memory.bounds(1)
+
+
+# --- sparse copies ------------------------------------------------------------------
+
+
+EPOCHS = (Epoch("one", 1), Epoch("two", 6))
+
+
+def covering(channel, first, last, *sequences):
+    return Block(channel, tuple(map(record, sequences)), covers=(first, last))
+
+
+@pytest.fixture
+def copy(log):
+    log.keep_epochs(1, EPOCHS)
+    log.append([covering(1, 1, 3, 2)])
+    log.append([covering(1, 4, 9)])
+    log.append([covering(1, 10, 12)])
+    log.append([covering(1, 13, 15, 13, 15)])
+    return log
+
+
+def test_a_copy_covers_ranges_and_a_gap_is_no_damage(copy):
+    assert copy.bounds(1) == (1, 16)
+    assert [r.sequence for r in copy.read(1, 1, 10)] == [2, 13, 15]
+    part = copy.part(1, 1, 10)
+    assert (part.first, part.last, len(part.records)) == (1, 15, 3)
+    assert copy.part(1, 3, 1) == Part(3, 13, [record(13)])
+    assert copy.part(1, 16, 9) == Part(16, 15, [])
+    assert copy.subjects(1) == ["a.b"]
+
+
+def test_a_copy_begins_anywhere_and_later(copy):
+    copy.begin(2, 5)
+    copy.keep_epochs(2, EPOCHS)
+    assert copy.bounds(2) == (5, 5)
+    copy.append([covering(2, 5, 5)])
+    assert copy.part(2, 1, 10) == Part(5, 5, [])
+    copy.begin(1, 30)
+    assert copy.bounds(1) == (30, 30)
+    copy.append([covering(1, 30, 31, 31)])
+    assert copy.part(1, 1, 10) == Part(30, 31, [record(31)])
+
+
+def test_a_copy_keeps_the_epochs_of_its_home(copy):
+    assert copy.epochs(1) == EPOCHS
+    copy.drop(1)
+    assert copy.bounds(1) == (1, 1)
+    assert copy.epochs(1) != EPOCHS
+    copy.append([block(1, 1, 2)])
+
+
+def test_only_copies_have_gaps(copy):
+    with pytest.raises(LogError):
+        copy.append([block(1, 16, 1)])
+    with pytest.raises(LogError):
+        copy.append([covering(2, 1, 2)])
+    assert (copy.bounds(1), copy.bounds(2)) == ((1, 16), (1, 1))
+
+
+def test_part_says_what_of_a_whole_channel_it_has(log):
+    log.append([block(1, 1, 5)])
+    assert log.part(1, 2, 2) == Part(2, 3, [record(2), record(3)])
+    assert log.part(1, 6, 2) == Part(6, 5, [])
+    log.append([block(1, 6, 5)])
+    log.trim(1, 6)
+    assert log.part(1, 2, 1) == Part(6, 6, [record(6)])
+    (epoch,) = log.epochs(1)
+    assert epoch.first == 1

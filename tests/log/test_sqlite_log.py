@@ -13,6 +13,7 @@ from tamis.errors import HoleError, LogError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker import intake
 from tamis.pubsub.broker.records import Block, Record
+from tamis.pubsub.links.epochs import agreed
 
 BODY = b'{"symbol": "IBM", "price": 120.5}'
 
@@ -193,3 +194,17 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path):
 def _forked(path, acks):
     with acks.open("wb", buffering=0) as file:
         _write_until_killed(path, file.fileno())
+
+
+def test_each_opening_is_an_epoch_and_a_restored_log_is_known_by_them(tmp_path):
+    names = []
+    for first in (1, 11):
+        with SqliteLog(tmp_path / "log.db") as log:
+            log.append([block(first, 10)])
+            names.append(log.epoch)
+            assert [e.name for e in log.epochs(1)] == names
+    with SqliteLog(tmp_path / "log.db") as log:
+        assert [e.first for e in log.epochs(1)] == [1, 11, 21]
+        assert agreed(log.epochs(1), names[1], 20) == 20
+        assert agreed(log.epochs(1), names[1], 25) == 20  # a later state of it was lost
+        assert agreed(log.epochs(1), "another", 5) == 0

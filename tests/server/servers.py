@@ -9,7 +9,16 @@ from pathlib import Path
 
 import httpx
 
+from tamis.server import folder
+from tamis.server.hub import Hub
 from tamis.server.serve import Address, Settings, running
+
+
+def hub_at(directory: Path) -> Hub:
+    log, registry, unlock = folder.opened(directory)
+    hub = Hub(log, registry)
+    hub.closed.append(unlock)
+    return hub
 
 
 class Served:

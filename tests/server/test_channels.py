@@ -9,13 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from server.servers import QUOTES, served
+from server.servers import QUOTES, hub_at, served
 from tamis.errors import RegistryError
 from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server import folder
 from tamis.server.access import LOCAL, Caller, new_token
 from tamis.server.channels import MAX_RETENTION, MAX_RETENTION_BYTES, ChannelForm
-from tamis.server.hub import Hub
 
 
 @pytest.fixture
@@ -171,7 +170,7 @@ def modes(directory):
 def test_only_its_owner_reads_the_directory(server):
     server.client.put("/api/channels/quotes", json=QUOTES)
     server.client.post("/api/channels/quotes/messages", json={"attributes": {}})
-    assert modes(server.parts.hub.directory) == {0o700, 0o600}
+    assert modes(server.parts.directory) == {0o700, 0o600}
 
 
 def test_a_directory_that_others_could_read_is_tightened_with_a_note(tmp_path, caplog):
@@ -182,7 +181,7 @@ def test_a_directory_that_others_could_read_is_tightened_with_a_note(tmp_path, c
     tmp_path.chmod(0o755)
 
     async def main():
-        hub = Hub(tmp_path)
+        hub = hub_at(tmp_path)
         await hub.stop()
 
     asyncio.run(main())
@@ -197,7 +196,7 @@ def test_a_broker_that_cannot_open_its_files_lets_go_of_the_directory(tmp_path):
     (tmp_path / "registry.db").write_bytes(b"not a database" * 100)
 
     async def main():
-        Hub(tmp_path)
+        hub_at(tmp_path)
 
     with pytest.raises(RegistryError, match=r"registry\.db"):
         asyncio.run(main())

@@ -12,11 +12,10 @@ import subprocess
 import pytest
 import websockets.sync.client as ws
 
-from server.servers import QUOTES, served
+from server.servers import QUOTES, hub_at, served
 from tamis.client import Agent
 from tamis.errors import LogError
 from tamis.pubsub.broker.machine import BrokerLimits
-from tamis.server.hub import Hub
 
 
 @pytest.fixture
@@ -123,7 +122,7 @@ def test_damaged_requests_do_no_harm(server):
 
 def test_two_brokers_cannot_share_a_directory(server):
     async def second():
-        Hub(server.parts.hub.directory)
+        hub_at(server.parts.directory)
 
     with pytest.raises(LogError, match="another broker"):
         asyncio.run(second())

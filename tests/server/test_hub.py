@@ -8,15 +8,15 @@ import time
 
 import pytest
 
+from server.servers import hub_at
 from tamis.errors import LogError
-from tamis.server.hub import Hub
 
 
 def test_who_comes_while_it_stops_is_refused(tmp_path, caplog):
     """Connections may still come to their end while the files are closed."""
 
     async def main():
-        hub, late = Hub(tmp_path), []
+        hub, late = hub_at(tmp_path), []
         hub.start()
 
         async def connection(pool):
@@ -50,7 +50,7 @@ def test_acknowledged_is_written_however_slow_the_audit_before_it_is(tmp_path):
     written = {}
 
     async def main():
-        hub = Hub(tmp_path)
+        hub = hub_at(tmp_path)
         begun = asyncio.Event()
 
         def slowly(*entries):

@@ -221,7 +221,7 @@ def test_changes_are_in_the_audit_log_and_secrets_are_nowhere(server, http, toke
         http.get("/api/channels", auth=("acme/dora", "hush hush"))
     assert "hush" not in caplog.text
     assert tokens["boss"] not in caplog.text
-    files = b"".join(p.read_bytes() for p in server.parts.hub.directory.glob("registry.db*"))
+    files = b"".join(p.read_bytes() for p in server.parts.directory.glob("registry.db*"))
     assert b"hush" not in files
     assert tokens["boss"].encode() not in files
     audits = server.parts.hub.registry.audits(5)

@@ -242,7 +242,7 @@ def test_narrower_rights_leave_what_they_allow(alice, protocol):
 def test_the_registry_may_be_changed_by_another_process(server, alice):
     """`tamis principal` writes into it while the broker runs."""
     with by_websocket(alice) as following:
-        other = SqliteRegistry(server.parts.hub.directory / "registry.db")
+        other = SqliteRegistry(server.parts.directory / "registry.db")
         other.remove_right(Right("alice", "subscribe", "quotes"))
         other.close()
         with pytest.raises(GoneError, match="no right to subscribe"):

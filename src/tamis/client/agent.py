@@ -26,17 +26,19 @@ class Agent:
 
     def __init__(
         self,
-        server: str = HERE,
+        server: str | Sequence[str] = HERE,
         *,
         token: str = "",
         login: tuple[str, str] | None = None,
         publisher: str = "",
         timeout: float = TIMEOUT,
         ca: str | os.PathLike[str] = "",
+        origin: bool = False,
     ) -> None:
         self._inner = AsyncAgent(
-            server, token=token, login=login, publisher=publisher, timeout=timeout, ca=ca
-        )
+            server, token=token, login=login, publisher=publisher, timeout=timeout, ca=ca,
+            origin=origin,
+        )  # fmt: skip
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True, name="tamis")
         self._thread.start()

@@ -31,6 +31,8 @@ MAX_PENDING = 1_000  # requests that wait for their answer
 _RETRY, _RETRY_MOST = 0.05, 2.0  # seconds between two attempts to connect
 _HISTORY = 100
 _CONNECT = 10.0  # seconds until a connection must be there
+_SOON = 3.0  # seconds of silence after which one of several routers is given up
+_BEAT = 1.0  # seconds between two heartbeats
 _LAST = 5.0  # seconds that closing waits for answers
 _PATIENCE = 120.0  # seconds: a program that does not read keeps us from hearing the broker
 _TOO_BIG, _UNREADABLE = 1009, {1002, 1003, 1007}  # why a broker closes, if a request is to blame
@@ -40,22 +42,33 @@ class AsyncAgent:
     """Publishes and subscribes. Messages that are published are numbered, so one that is sent
     again after the connection was lost is stored once.
 
+    `server`: an address, or several routers of one network. If the one that is used does not
+    answer within some seconds, the next one is taken, and subscriptions go on where they were.
+    `origin`: messages say who published them, under which number.
     `timeout`: seconds after which a call that was not answered raises DeadlineError.
     `ca`: a file of certificate authorities by which TLS checks the broker's certificate.
     """
 
     def __init__(
         self,
-        server: str = HERE,
+        server: str | Sequence[str] = HERE,
         *,
         token: str = "",
         login: tuple[str, str] | None = None,
         publisher: str = "",
         timeout: float = TIMEOUT,
         ca: str | os.PathLike[str] = "",
+        origin: bool = False,
     ) -> None:
         check_text("publisher", publisher)
-        self.remote = Remote.of(server, token=token, login=login, timeout=timeout, ca=ca)
+        servers: Sequence[Any] = server if isinstance(server, list | tuple) else [server]
+        if not servers:
+            raise InputError("name at least one server")
+        self.remotes = [
+            Remote.of(one, token=token, login=login, timeout=timeout, ca=ca) for one in servers
+        ]
+        self.remote = self.remotes[0]  # the one that is used now
+        self._path = "/ws?origin=1" if origin else "/ws"
         self.publisher = publisher or f"agent-{uuid.uuid4().hex[:12]}"
         self.history: deque[tuple[float, str]] = deque(maxlen=_HISTORY)
         self._requests = itertools.count(1)
@@ -68,6 +81,7 @@ class AsyncAgent:
         self._socket: Any = None
         self._task: asyncio.Task[None] | None = None
         self._connected = self._heard = False  # ever; a message since the last attempt
+        self._busy, self._listening = False, 0.0  # with a message; since when for the next one
         self._closed: ClosedError | None = None
         self._refused: TamisError | None = None
 
@@ -103,13 +117,17 @@ class AsyncAgent:
     async def _run(self) -> None:
         """Connect, and again whenever the connection is lost. The first attempt must succeed: a
         wrong address does not get better."""
-        wait = _RETRY
+        wait, tried = _RETRY, 0
         while True:
             reason = await self._attempt()
             if self._refused is not None:
                 return
             self._socket = None
-            self.history.append((time.time(), str(reason) or type(reason).__name__))
+            self._note(str(reason) or type(reason).__name__)
+            tried = 0 if self._heard else tried + 1
+            self._take_next()
+            if tried and tried < len(self.remotes):
+                continue  # another one may be there at once
             if not self._connected:
                 self._task = None  # the next call tries again
                 self._fail_pending(self.remote.unreachable(reason))
@@ -127,22 +145,19 @@ class AsyncAgent:
         self._heard = False
         try:
             async with connect(
-                f"ws{self.server.removeprefix('http')}/ws",
+                f"ws{self.server.removeprefix('http')}{self._path}",
                 additional_headers=self.remote.headers,
                 ssl=self.remote.context,
                 max_size=None,
                 compression=None,
-                open_timeout=min(_CONNECT, self.remote.timeout),
+                open_timeout=min(_SOON if self._several else _CONNECT, self.remote.timeout),
                 ping_interval=30,
                 ping_timeout=_PATIENCE,
                 close_timeout=1,
             ) as socket:
                 self._connected = True
-                self.history.append((time.time(), "connected"))
-                await self._resume(socket)
-                async for text in socket:
-                    await self._receive(text)
-                    self._heard = True
+                self._note("connected")
+                await self._talk(socket)
             return ConnectionError("the broker closed the connection")
         except InvalidStatus as error:
             if error.response.status_code in (401, 403):
@@ -153,6 +168,53 @@ class AsyncAgent:
             return error
         except (OSError, WebSocketException) as error:
             return error
+
+    async def _talk(self, socket: Any) -> None:
+        """Resume, and take what comes, until the connection ends."""
+        beat = asyncio.create_task(self._beat(socket)) if self._several else None
+        try:
+            await self._resume(socket)
+            async for text in socket:
+                self._busy = True
+                await self._receive(text)
+                self._busy, self._heard = False, True
+                self._listening = time.monotonic()
+        finally:
+            if beat is not None:
+                beat.cancel()
+
+    async def _beat(self, socket: Any) -> None:
+        """Notice a router that is dead or cut off. While the program is busy with a message we do
+        not listen, and the silence says nothing."""
+        from websockets.exceptions import ConnectionClosed
+
+        self._busy, self._listening = False, time.monotonic()
+        with contextlib.suppress(ConnectionClosed):
+            while await self._alive(await socket.ping()):
+                await asyncio.sleep(_BEAT)
+            self._note(f"no answer for {_SOON:g} s")
+            socket.transport.abort()
+
+    async def _alive(self, answer: asyncio.Future[float]) -> bool:
+        begun = time.monotonic()
+        while not answer.done():
+            await asyncio.sleep(_BEAT / 4)
+            silent = time.monotonic() - max(begun, self._listening)
+            if silent > _SOON and not self._busy:
+                return False
+        return True
+
+    @property
+    def _several(self) -> bool:
+        return len(self.remotes) > 1
+
+    def _take_next(self) -> None:
+        self.remote = self.remotes[(self.remotes.index(self.remote) + 1) % len(self.remotes)]
+
+    def _note(self, what: str) -> None:
+        """In the history; with the address, if there are several."""
+        place = f"{self.server}: " if self._several else ""
+        self.history.append((time.time(), place + what))
 
     def _blame(self, code: int) -> None:
         """The broker closed because of what it was sent: to send that again would not help."""
@@ -267,12 +329,19 @@ class AsyncAgent:
                                 one.get("source", ""),
                                 one.get("path", 0),
                                 one.get("summarised", False),
+                                one.get("publisher", ""),
+                                one.get("number", 0),
                             )
                         )
             case "lost":
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:  # else the program has just left it
                     await known.lose(Lost(found["first"], found["last"], found["reason"]))
+            case "replaced":
+                known = self._subscribed.get(found["subscription"])
+                if known is not None:
+                    known.replaced(found["agreed"])
+                    self._note(f"the log agrees with what came only up to {found['agreed']}")
             case "taken":
                 gone = self._subscribed.pop(found["subscription"], None)
                 if gone is not None:
@@ -287,12 +356,14 @@ class AsyncAgent:
                 self._not_resumed(found)
                 self._answer(found["request"], rest.error_of(found.get("status", 422), found))
             case _:
-                await self._resumed(found["request"])
+                await self._resumed(found["request"], found.get("epoch", ""))
                 self._answer(found["request"], found)
 
-    async def _resumed(self, request: int) -> None:
+    async def _resumed(self, request: int, epoch: str) -> None:
         """The program may have left it while it was resumed."""
         one = self._resuming.pop(request, None)
+        if one is not None:
+            one.epoch = epoch
         if one is not None and self._subscribed.get(one.name) is not one:
             await self.send({"type": "unsubscribe", "name": one.name})
 
@@ -377,7 +448,7 @@ class AsyncAgent:
             if isinstance(error, DeadlineError):  # it may come into force yet
                 await self.send({"type": "unsubscribe", "name": name})
             raise
-        made.notes, made.confirmed = found["notes"], True
+        made.notes, made.epoch, made.confirmed = found["notes"], found.get("epoch", ""), True
         return made
 
     async def leave(self, subscribed: Subscribed, end: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ class Received:
     source: str = ""  # of a derived space: the channel that it came from
     path: int = 0  # and which of the ways from there it took
     summarised: bool = False  # it was not published: it sums up messages that were missed
+    publisher: str = ""  # who published it, and under which number: if the agent asked for `origin`
+    number: int = 0
 
     def shown(self) -> dict[str, Any]:
         shown = {"sequence": self.sequence, "subject": self.subject, "attributes": self.attributes}
@@ -38,7 +41,8 @@ class Received:
 
 
 class Lost(NamedTuple):
-    """Sequences that were gone before they could be read."""
+    """Sequences that were gone before they could be read, or that the broker does not have any
+    more as they were received."""
 
     first: int
     last: int
@@ -62,6 +66,7 @@ class Subscribed:
     lost: list[Lost] = field(default_factory=list)
     highest: dict[str, tuple[int, int]] = field(default_factory=dict)  # by source
     done: dict[str, int] = field(default_factory=dict)  # what was acknowledged, by source
+    epoch: str = ""  # of the log that the messages came from
     confirmed: bool = False
     ended: TamisError | None = None  # why nothing more comes
     _waiting: deque[Received] = field(default_factory=deque)  # up to BUFFER messages
@@ -76,8 +81,12 @@ class Subscribed:
         """What subscribes it, now or again: after the last message that came."""
         again = {source: sequence + 1 for source, (sequence, _) in self.highest.items()}
         start = again.pop("", self.wish["start"])
-        return {**self.wish, "type": "subscribe", "channel": self.channel, "name": self.name,
-                "start": start, "starts": again}  # fmt: skip
+        asked = {**self.wish, "type": "subscribe", "channel": self.channel, "name": self.name,
+                 "start": start, "starts": again}  # fmt: skip
+        if self.epoch:
+            have = self.highest.get("", (0, 0))[0]
+            asked |= {"epoch": self.epoch, "have": have, "done": self.done.get("", 0)}
+        return asked
 
     async def receive(self, message: Received) -> None:
         place = message.sequence, message.path
@@ -114,6 +123,14 @@ class Subscribed:
         seen = self.highest.get("", (0, 0))[0]
         if self.durable and "/" not in self.channel and seen <= self.done.get("", 0):
             await self.agent.send({"type": "ack", "name": self.name, "sequence": lost.last})
+
+    def replaced(self, agreed: int) -> None:
+        """The broker's log is another one, from after `agreed` on: what comes next is new."""
+        had = self.highest.get("", (0, 0))[0]
+        self.highest[""] = agreed, sys.maxsize
+        self.done[""] = min(self.done.get("", 0), agreed)
+        reason = "the broker's log was replaced or restored: it has other messages there"
+        self.lost.append(Lost(agreed + 1, had, reason))
 
     def stop(self, reason: TamisError) -> None:
         """Its reader gets the messages that are left, and then the reason. The first one counts."""

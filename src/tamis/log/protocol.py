@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tamis.pubsub.broker.records import Block, Record
+from tamis.pubsub.broker.records import Block, Part, Record
+from tamis.pubsub.links.epochs import Epochs
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +20,16 @@ class Remembered:
 
 
 class Log(Protocol):
-    """The messages of all channels, by sequence. One writer; readers may be other threads."""
+    """The messages of all channels, by sequence. One writer; readers may be other threads.
+
+    A channel is whole, or a sparse copy of one whose home is elsewhere. In a copy a block covers a
+    range of sequences, of which it holds those that are wanted here; in bytes it may take none.
+    """
 
     def append(self, blocks: Sequence[Block]) -> None:
         """Store all blocks, or none (LogError). What is stored when it returns survives a crash.
 
-        A block begins where its channel ends, at most one block for a channel.
+        A block begins where its channel ends.
         """
 
     def read(
@@ -35,6 +40,21 @@ class Log(Protocol):
         `subjects` leaves out the others. Reading ends before records that are damaged or missing;
         if these are the first ones, HoleError says how far they go.
         """
+
+    def part(self, channel: int, first: int, most: int) -> Part:
+        """The same for all subjects, and which sequences these records are all of: a gap in a
+        sparse copy is told from one that must not be there."""
+
+    def epochs(self, channel: int) -> Epochs:
+        """The openings of the log (see `epochs.py`) in which its messages were appended; of a
+        copy, those of its home, as they were kept last. The newest is the last one."""
+
+    def keep_epochs(self, channel: int, epochs: Epochs) -> None:
+        """Make the channel a sparse copy, with these epochs of its home."""
+
+    def begin(self, channel: int, first: int) -> None:
+        """Let a copy begin at sequence `first`: what is before goes, and the next block is of
+        `first` or of what comes after the last block."""
 
     def find(self, channel: int, time: int) -> int:
         """The sequence of the first record at `time` or later, or of the next one to come."""

@@ -6,6 +6,7 @@ A mark beside it (`mark.py`) tells of commits that are lost.
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Collection, Iterator, Sequence
@@ -22,7 +23,8 @@ from tamis.log.mark import Mark
 from tamis.log.migrating import add_used, highest_only, stored_numbers
 from tamis.log.protocol import Remembered
 from tamis.pubsub.broker import intake
-from tamis.pubsub.broker.records import Block, Record
+from tamis.pubsub.broker.records import Block, Part, Record
+from tamis.pubsub.links.epochs import Epoch, Epochs, begun
 
 _MOST_READ = 32 << 20  # bytes of messages that are read at once, and one block
 _CACHED = 8  # megabytes of pages
@@ -50,6 +52,11 @@ CREATE TABLE IF NOT EXISTS publisher_numbers (
     used INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (channel, name)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS epoch (
+    channel INTEGER NOT NULL, first INTEGER NOT NULL, name TEXT NOT NULL,
+    PRIMARY KEY (channel, first)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS copy (channel INTEGER PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS message_id (
     channel INTEGER NOT NULL, sequence INTEGER NOT NULL, id TEXT NOT NULL,
     PRIMARY KEY (channel, sequence)
@@ -67,6 +74,7 @@ _ONE_BY_ONE = "VALUES ({})"
 _NEXT = "INSERT INTO channel VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET next = excluded.next"
 _RESTORE = "restore it from a backup"
 _encode = msgspec.json.Encoder().encode
+_NOTHING = codec.encode(())[0]
 
 
 class SqliteLog:
@@ -78,6 +86,8 @@ class SqliteLog:
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._mark: Mark | None = None
+        self.epoch = secrets.token_hex(8)  # of this opening
+        self._begun: set[int] = set()  # channels that have messages of it
         with ExitStack() as stack:
             stack.callback(self.close)
             self._open()
@@ -91,6 +101,7 @@ class SqliteLog:
             add_used(self._writer)
             self._mark = Mark(self.path)
             self._check(self._mark)
+            self._copies = {n for (n,) in self._writer.execute("SELECT channel FROM copy")}
             if highest_only(self._writer):
                 with self._transaction():
                     self._insert(_REMEMBER, stored_numbers(self._writer))
@@ -156,6 +167,7 @@ class SqliteLog:
                 self._append(block)
             self._writer.execute("UPDATE commits SET count = count + 1")
         self._count += 1
+        self._begun.update(block.channel for block in blocks)
         if self._mark is not None:
             self._mark.write(self._count)
 
@@ -175,11 +187,20 @@ class SqliteLog:
         channel, records = block.channel, block.records
         if block.first != (expected := self.bounds(channel, self._writer)[1]):
             raise LogError(f"channel {channel} goes on at {expected:,}, not at {block.first:,}")
-        data, crc = codec.encode(records)
         execute = self._writer.execute
-        row = (channel, block.first, block.last, records[-1].time, len(data), crc, data)
-        execute("INSERT INTO block VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
         execute(_NEXT, (channel, block.last + 1))
+        if (block.covers is not None) != (channel in self._copies):
+            raise LogError(f"channel {channel}: copies take blocks that cover ranges, others none")
+        if channel in self._copies:
+            if not records and self._extend(block):
+                return
+        elif channel not in self._begun:
+            execute("INSERT OR REPLACE INTO epoch VALUES (?, ?, ?)",
+                    (channel, block.first, self.epoch))  # fmt: skip
+        data, crc = codec.encode(records)
+        time = records[-1].time if records else self._last_time(channel)
+        row = (channel, block.first, block.last, time, len(data), crc, data)
+        execute("INSERT INTO block VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
         self._insert(
             _SUBJECT, [(channel, name, block.last) for name in {r.subject for r in records}]
         )
@@ -187,6 +208,18 @@ class SqliteLog:
         packed = [(channel, name, codec.packed(one), block.last) for name, one in numbers]
         self._insert(_REMEMBER, packed)
         self._insert(_ID, [(channel, r.sequence, r.id) for r in records if r.id])
+
+    def _extend(self, block: Block) -> bool:
+        """Let the last block of a copy cover the range, too, if it holds no messages either."""
+        done = self._writer.execute(
+            "UPDATE block SET last = ?1 WHERE channel = ?2 AND last = ?3 AND data = ?4",
+            (block.last, block.channel, block.first - 1, _NOTHING),
+        )
+        return done.rowcount > 0
+
+    def _last_time(self, channel: int) -> int:
+        query = "SELECT max(time) FROM block WHERE channel = ?"
+        return self._writer.execute(query, (channel,)).fetchone()[0] or 0
 
     def _insert(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         if not rows:
@@ -219,11 +252,35 @@ class SqliteLog:
             (channel, intake.MAX_PUBLISHERS),
         )
 
+    def begin(self, channel: int, first: int) -> None:
+        with self._transaction():
+            self._trim(channel, first)
+            following = max(first, self.bounds(channel, self._writer)[1])
+            self._writer.execute(_NEXT, (channel, following))
+
+    def epochs(self, channel: int) -> Epochs:
+        with self._told():
+            query = "SELECT name, first FROM epoch WHERE channel = ? ORDER BY first"
+            stored = tuple(Epoch(*row) for row in self._reader.execute(query, (channel,)))
+            if channel in self._copies or channel in self._begun:
+                return stored
+            return begun(stored, self.epoch, self.bounds(channel)[1])
+
+    def keep_epochs(self, channel: int, epochs: Epochs) -> None:
+        with self._transaction():
+            self._writer.execute("DELETE FROM epoch WHERE channel = ?", (channel,))
+            rows = [(channel, epoch.first, epoch.name) for epoch in epochs]
+            self._writer.executemany("INSERT INTO epoch VALUES (?, ?, ?)", rows)
+            self._writer.execute("INSERT OR IGNORE INTO copy VALUES (?)", (channel,))
+        self._copies.add(channel)
+
     def drop(self, channel: int) -> None:
         with self._transaction():
-            for table in ("block", "subject", "publisher_numbers", "message_id"):
+            for table in ("block", "subject", "publisher_numbers", "message_id", "epoch", "copy"):
                 self._writer.execute(f"DELETE FROM {table} WHERE channel = ?", (channel,))
             self._writer.execute("DELETE FROM channel WHERE id = ?", (channel,))
+        self._copies.discard(channel)
+        self._begun.discard(channel)
 
     # --- reading -----------------------------------------------------------------
 
@@ -237,11 +294,18 @@ class SqliteLog:
     def read(
         self, channel: int, first: int, most: int, subjects: Collection[str] | None = None
     ) -> list[Record]:
+        return self._part(channel, first, most, subjects).records
+
+    def part(self, channel: int, first: int, most: int) -> Part:
+        return self._part(channel, first, most, None)
+
+    def _part(self, channel: int, first: int, most: int, subjects: Collection[str] | None) -> Part:
         found: list[Record] = []
-        size = 0
+        size, begin, end = 0, None, first - 1
         try:
             with self._told():
-                for records in self._blocks(channel, first, subjects):
+                for start, last, records in self._blocks(channel, first, subjects):
+                    begin, end = max(start, first) if begin is None else begin, last
                     if subjects is not None:
                         records = [r for r in records if r.subject in subjects]
                     if records and records[0].sequence < first:
@@ -251,14 +315,17 @@ class SqliteLog:
                     if len(found) >= most or size > _MOST_READ:
                         break
         except HoleError:
-            if not found:
+            if begin is None or (subjects is not None and not found):
                 raise
-        return found[:most]
+        if len(found) > most:
+            found = found[:most]
+            end = found[-1].sequence
+        return Part(first if begin is None else begin, end, found)
 
     def _blocks(
         self, channel: int, first: int, subjects: Collection[str] | None
-    ) -> Iterator[list[Record]]:
-        """The blocks from the one with sequence `first` on, each checked."""
+    ) -> Iterator[tuple[int, int, list[Record]]]:
+        """The blocks from the one with sequence `first` on, each checked, with what it covers."""
         expected = None
         for start, last, crc, data in self._rows(channel, first, subjects):
             if subjects is None and expected is not None and start != expected:
@@ -266,13 +333,19 @@ class SqliteLog:
                 raise HoleError(where, "is missing", expected, start - 1)
             try:
                 records = codec.decode(data, crc)
-                if records[0].sequence != start or records[-1].sequence != last:
+                if not self._covers(channel, start, last, records):
                     raise codec.DamageError("holds other messages")
             except codec.DamageError as damage:
                 where, reason = self._where(channel, start), str(damage)
                 raise HoleError(where, reason, max(start, first), last) from None
-            yield records
+            yield start, last, records
             expected = last + 1
+
+    def _covers(self, channel: int, start: int, last: int, records: list[Record]) -> bool:
+        """Whether these may be the records of a block that covers this range."""
+        if channel not in self._copies:
+            return records[0].sequence == start and records[-1].sequence == last
+        return not records or (start <= records[0].sequence and records[-1].sequence <= last)
 
     def _rows(
         self, channel: int, first: int, subjects: Collection[str] | None
@@ -312,7 +385,8 @@ class SqliteLog:
             records = codec.decode(row[2], row[1])
         except codec.DamageError:
             return int(row[0])  # whoever reads from there meets the hole
-        return next(record.sequence for record in records if record.time >= time)
+        later = (record.sequence for record in records if record.time >= time)
+        return next(later, int(row[0]))  # of a copy it may hold none
 
     def kept_since(self, channel: int, time: int) -> int:
         with self._told():

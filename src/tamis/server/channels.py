@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -14,6 +17,7 @@ from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Language, refuse_reserved
 from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.stored import Stored
 from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
 from tamis.pubsub.channel_files import read_channels, write_toml
 from tamis.pubsub.typecodes import FORMS, named
@@ -23,6 +27,7 @@ from tamis.server.hub import Hub, uncut
 from tamis.server.locks import Locks
 from tamis.server.snapshots import Snapshots
 
+LOG = logging.getLogger("tamis.server")
 MAX_RETENTION = 52_560_000  # minutes: a hundred years
 MAX_RETENTION_BYTES = 1 << 50
 _SAVE = 30.0  # seconds between two looks at what changed
@@ -56,11 +61,11 @@ class Open:
 
 
 class Channels:
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, matchers: Path) -> None:
         self.hub = hub
         self.by_name: dict[tuple[str, str], Open] = {}
         self.by_number: dict[int, Open] = {}
-        self.snapshots = Snapshots(hub.directory / "matchers")
+        self.snapshots = Snapshots(matchers)
         self._changing = Locks()  # by tenant and name: made, changed and closed one at a time
 
     def load(self) -> None:
@@ -85,7 +90,7 @@ class Channels:
             following,
             last[0].time if last else 0,
             Admission.of(remembered.numbers, remembered.ids),
-            ((s, bounds.get(s.principal, "")) for s in self.hub.registry.subscriptions(number)),
+            ((s, bounds.get(s.principal, "")) for s in self._subscriptions(entry, following)),
             self.snapshots.load(number),
         )
         for name, tally in self.hub.registry.tallies(number).items():
@@ -95,6 +100,26 @@ class Channels:
         found = Open(entry, channel, live)
         self.by_name[entry.tenant, entry.name] = self.by_number[number] = found
         return found
+
+    def _subscriptions(self, entry: ChannelEntry, following: int) -> Iterator[Stored]:
+        """Those of the registry. A log that was replaced or restored ends before some cursors:
+        these go back, for what comes now are other messages."""
+        beyond: list[Stored] = []
+        for one in self.hub.registry.subscriptions(entry.number):
+            if one.cursor < following:
+                yield one
+                continue
+            last = msgspec.structs.replace(one.versions[-1], since=following)
+            back = msgspec.structs.replace(one, cursor=following - 1, versions=(last,))
+            beyond.append(back)
+            yield back
+        if beyond:
+            self.hub.registry.change_subscriptions(beyond)
+            LOG.error(
+                "channel %s: %d durable subscriptions had got further than its log goes (to %d): "
+                "it was replaced or restored, and they go on at its end",
+                entry.name, len(beyond), following - 1,
+            )  # fmt: skip
 
     # --- finding --------------------------------------------------------------------
 

@@ -1,4 +1,7 @@
-"""The directory of a broker: only its owner reads it, and one broker uses it at a time."""
+"""The directory of a broker: only its owner reads it, and one broker uses it at a time.
+
+Its log and its registry are SQLite files here. The hub knows their protocols alone.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,37 @@ import fcntl
 import logging
 import os
 import stat
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tamis.errors import LogError
+from tamis.log import SqliteLog
+from tamis.registry import SqliteRegistry
 
 LOG = logging.getLogger("tamis.server")
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Opened(NamedTuple):
+    """What a directory holds; `unlock` comes after log and registry were closed."""
+
+    log: SqliteLog
+    registry: SqliteRegistry
+    unlock: partial[None]
+
+
+def opened(directory: Path) -> Opened:
+    with ExitStack() as stack:
+        lock = take(directory)
+        stack.callback(os.close, lock)
+        log = stack.enter_context(SqliteLog(directory / "log.db"))
+        registry = SqliteRegistry(directory / "registry.db")
+        stack.pop_all()
+    for note in registry.notes:
+        LOG.warning(note)
+    return Opened(log, registry, partial(os.close, lock))
 
 
 def take(directory: Path) -> int:

@@ -16,9 +16,12 @@ _PIECES_BYTES = 8 << 20  # and their bytes
 _FRAME = b'{"type":"messages","messages":[%b]}'
 
 
-def piece(record: Record) -> bytes:
-    """A record without its first brace; one that nobody published says so."""
+def piece(record: Record, origin: bool = False) -> bytes:
+    """A record without its first brace; one that nobody published says so. `origin`: also who
+    published it, under which number."""
     made = b',"summarised":true' if record.number == MADE else b""
+    if origin and not made:
+        made = b',"publisher":%b,"number":%d' % (encode(record.publisher), record.number)
     return b'"sequence":%d,"time":%d,"subject":%b,"attributes":%b%b}' % (
         record.sequence,
         record.time,
@@ -43,9 +46,10 @@ def gathered(
 
 
 class Frames:
-    """Frames of many sessions: each message is written once."""
+    """Frames of many sessions: each message is written once. `origin`: with its publisher."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: bool = False) -> None:
+        self._origin = origin
         self._pieces: dict[tuple[int, int], bytes] = {}
         self._size = 0  # bytes of the pieces
 
@@ -67,7 +71,7 @@ class Frames:
             if len(self._pieces) > _PIECES or self._size > _PIECES_BYTES:
                 self._pieces.clear()
                 self._size = 0
-            found = self._pieces[key] = piece(record)
+            found = self._pieces[key] = piece(record, self._origin)
             self._size += len(found)
         return name + found
 

@@ -9,18 +9,16 @@ import asyncio
 import contextlib
 import itertools
 import logging
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from tamis.errors import HoleError, LogError, RegistryError, TamisError
-from tamis.log import SqliteLog
+from tamis.log import Log
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change
 from tamis.pubsub.broker.intake import Draft
@@ -28,8 +26,8 @@ from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.machine import Broker, BrokerLimits, failed
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.registry import AuditEntry, SqliteRegistry
-from tamis.server import folder, frames
+from tamis.registry import AuditEntry, Registry
+from tamis.server import frames
 from tamis.server.absences import Absences
 from tamis.server.clock import Clock
 from tamis.server.slices import SLICE, sliced
@@ -52,18 +50,10 @@ _AUDITS = 10_000  # of them that wait while the disk is full
 
 
 class Hub:
-    """One broker, one directory, one event loop."""
+    """One broker, one log, one registry, one event loop. Log and registry are closed with it."""
 
-    def __init__(self, directory: Path, limits: BrokerLimits | None = None) -> None:
-        self.directory = directory
-        with contextlib.ExitStack() as stack:
-            self._lock = folder.take(directory)
-            stack.callback(os.close, self._lock)
-            self.log = stack.enter_context(SqliteLog(directory / "log.db"))
-            self.registry = SqliteRegistry(directory / "registry.db")
-            stack.pop_all()
-        for note in self.registry.notes:
-            LOG.warning(note)
+    def __init__(self, log: Log, registry: Registry, limits: BrokerLimits | None = None) -> None:
+        self.log, self.registry = log, registry
         self.broker = Broker(limits)
         self.absences = Absences(self)
         self.clock, self.watch = Clock(), Watch()
@@ -91,6 +81,7 @@ class Hub:
         self.loop = asyncio.get_running_loop()
         self.left: Callable[[Subscription], None] = lambda _: None  # see `act.Left`
         self.last: list[Callable[[], None]] = []  # what is done before the files are closed
+        self.closed: list[Callable[[], None]] = []  # and what afterwards
 
     def start(self) -> None:
         self.keep(self.watch.repeat("cursors", _FLUSH, self._flush))
@@ -118,7 +109,8 @@ class Hub:
             pool.shutdown(wait=True)
         self.log.close()
         self.registry.close()
-        os.close(self._lock)
+        for close in self.closed:
+            close()
 
     def keep(self, work: Any) -> asyncio.Future[Any]:
         """Run it in the background; what goes wrong there is logged. A broker that stops begins

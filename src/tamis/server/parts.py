@@ -15,6 +15,7 @@ from tamis.pubsub.broker.machine import BrokerLimits
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import AuditEntry
 from tamis.schema import Schema
+from tamis.server import folder
 from tamis.server.access import Caller, Door
 from tamis.server.channels import Channels, Open
 from tamis.server.deliveries import Deliveries, MailServer
@@ -39,6 +40,7 @@ WAITING = 100  # proofs, and questions, of one principal that wait for a thread
 
 @dataclass
 class Parts:
+    directory: Path
     hub: Hub
     door: Door
     recognition: Recognition
@@ -48,6 +50,7 @@ class Parts:
     publishing: Publishing
     subscribing: Subscribing
     frames: Frames
+    frames_with_origin: Frames
     deliveries: Deliveries
     spaces: Spaces
     history: History
@@ -67,9 +70,11 @@ class Parts:
         limits: BrokerLimits | None = None,
         mail: MailServer | None = None,
     ) -> Parts:
-        hub = Hub(directory, limits)
+        log, registry, unlock = folder.opened(directory)
+        hub = Hub(log, registry, limits)
+        hub.closed.append(unlock)
         door = Door(hub.registry, local)
-        channels = Channels(hub)
+        channels = Channels(hub, directory / "matchers")
         visits = Visits(hub, door, channels)
         subscribing, deliveries = Subscribing(hub, visits), Deliveries(hub, mail, channels, door)
         visits.also.append(deliveries.review)
@@ -78,10 +83,10 @@ class Parts:
         questions = Pool("questions", QUESTION_THREADS, 1, WAITING)
         publishing = Publishing(hub)
         hub.last += [recognition.close, proofs.close, questions.close, publishing.checking.close]
-        return cls(hub, door, recognition, proofs, questions, channels, publishing,
-                   subscribing, Frames(), deliveries, Spaces(channels, subscribing),
-                   History(hub), visits, Retention(hub, channels), Pauses(),
-                   gate or Gate(), Spelling(hub))  # fmt: skip
+        return cls(directory, hub, door, recognition, proofs, questions, channels, publishing,
+                   subscribing, Frames(), Frames(origin=True), deliveries,
+                   Spaces(channels, subscribing), History(hub), visits,
+                   Retention(hub, channels), Pauses(), gate or Gate(), Spelling(hub))  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
 from tamis.errors import HoleError
-from tamis.log import SqliteLog
+from tamis.log import Log
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.machine import failed
 from tamis.pubsub.broker.records import Record
@@ -57,7 +57,7 @@ async def replayed(
             await asyncio.sleep(0)  # a peer that reads fast must not keep others from their turn
 
 
-def _wanted(log: SqliteLog, channel: int, subjects: str) -> set[str] | None:
+def _wanted(log: Log, channel: int, subjects: str) -> set[str] | None:
     """The subjects that the filter lets pass; None if there are so many that looking each of them
     up costs more than reading all."""
     if subjects == ">":

@@ -147,8 +147,10 @@ class Subscribing:
         session: int | None = None,
         delivery: dict[str, str | int] | None = None,
         shape: Shape | None = None,
+        done: int = 0,
     ) -> Subscription:
-        """Make it, change it, or take it up again."""
+        """Make it, change it, or take it up again. `done`: what its owner acknowledged, perhaps at
+        another router."""
         check_name("subscription", name)
         self.check(caller, channel, wish)
         known = channel.live.subscriptions.get(name)
@@ -166,7 +168,7 @@ class Subscribing:
             lambda request: Put(
                 request, channel.entry.number, name, caller.name, wish.subjects, wish.selector,
                 start, session, caller.selector, wish.window, delivery, wish.summary, short,
-                wish.start - 1 if short and isinstance(wish.start, int) else 0, shape,
+                wish.start - 1 if short and isinstance(wish.start, int) else done, shape,
             )
         )  # fmt: skip
         assert found is not None

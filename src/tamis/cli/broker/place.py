@@ -33,7 +33,8 @@ class Broker:
     Parameters
     ----------
     server
-        The address of the broker.
+        The address of the broker; of a network several, with commas: the next one is taken when
+        one does not answer.
     token
         A token that says who you are.
     timeout
@@ -53,7 +54,8 @@ class Broker:
         need_broker()
         from tamis.client import Agent
 
-        return Agent(self.server, token=self.token, timeout=self.timeout, ca=self.ca)
+        servers = self.server.split(",")
+        return Agent(servers, token=self.token, timeout=self.timeout, ca=self.ca)
 
 
 def api(*parts: str) -> str:

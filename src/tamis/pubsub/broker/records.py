@@ -24,6 +24,15 @@ class Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
     body: bytes
 
 
+class Part(msgspec.Struct, frozen=True):
+    """What a log has from sequence `first` to `last`: all that is wanted there, which in a sparse
+    copy may be nothing. `last` before `first`: it has no more."""
+
+    first: int
+    last: int
+    records: list[Record]
+
+
 class Block(msgspec.Struct, frozen=True):
     """What one commit adds to one channel: records in order.
 

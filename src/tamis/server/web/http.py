@@ -70,10 +70,12 @@ def socket_endpoint(reception: Reception) -> Callable[[WebSocket], Awaitable[Non
             await socket.send_denial_response(failed(error))
             return
         await socket.accept()
-        arrow = "format=arrow" in socket.scope["query_string"].decode("latin-1").split("&")
+        asked = socket.scope["query_string"].decode("latin-1").split("&")
         # Nothing can come in between: the answer to the handshake was sent in this very step.
         raw: RawSocket = socket.scope["extensions"][NAME]
-        connection = Connection(reception.parts, caller, raw, arrow)
+        connection = Connection(
+            reception.parts, caller, raw, "format=arrow" in asked, "origin=1" in asked
+        )
         try:
             while (await socket.receive())["type"] != "websocket.disconnect":
                 pass  # messages go to the connection

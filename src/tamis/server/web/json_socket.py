@@ -12,7 +12,9 @@ import msgspec
 from tamis.errors import AccessError, MessageError, SelectorError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.stored import Key
+from tamis.pubsub.links.epochs import Epochs, agreed
 from tamis.server.access import Caller
+from tamis.server.channels import Open
 from tamis.server.frames import encode
 from tamis.server.numbers import Whole
 from tamis.server.parts import Parts
@@ -47,6 +49,9 @@ class Subscribe(msgspec.Struct, tag="subscribe", forbid_unknown_fields=True):
     summary: str = ""
     catch_up: Literal["all", "shortest"] = "all"
     starts: dict[str, Whole] = {}  # of a derived space: where each of its channels begins
+    epoch: str = ""  # of the log when the peer was here last, or at another router
+    have: Whole = 0  # the last sequence that it got then
+    done: Whole = 0  # and the last one that it acknowledged
     request: Whole = 0
 
 
@@ -85,9 +90,14 @@ class Connection:
     once; while another request takes its time, the peer is not listened to.
     """
 
-    def __init__(self, parts: Parts, caller: Caller, raw: RawSocket, arrow: bool = False) -> None:
-        """`arrow`: messages come as Arrow streams in binary frames, all else as JSON."""
+    def __init__(
+        self, parts: Parts, caller: Caller, raw: RawSocket, arrow: bool = False,
+        origin: bool = False,
+    ) -> None:  # fmt: skip
+        """`arrow`: messages come as Arrow streams in binary frames, all else as JSON. `origin`:
+        JSON says who published each message, under which number."""
         self.parts, self.raw, self.arrow = parts, raw, arrow
+        self.frames = parts.frames_with_origin if origin else parts.frames
         self.names: dict[str, dict[str, Key]] = {}  # by label: channels, and the key in each
         self._out: list[tuple[bytes, int]] = []  # lists, for they are smaller while empty
         self._gathered = False
@@ -95,7 +105,7 @@ class Connection:
         self._working = False
         self._waiting = 0
         self._unwritten = 0  # messages in binary frames that the transport may still hold
-        self.session = parts.hub.connect(self._sink, write=None if arrow else self._send)
+        self.session = parts.hub.connect(self._sink, write=None if arrow or origin else self._send)
         self.visit = parts.visits.enter(caller, self._send_away, self.session)
         raw.attach(self._take, self._flush)
 
@@ -120,7 +130,7 @@ class Connection:
             case act.Deliver() if self.arrow:
                 self._send_arrow(action.messages)
             case act.Deliver():
-                frame = self.parts.frames.frame(action.messages)
+                frame = self.frames.frame(action.messages)
                 self._send(frame, len(action.messages))
             case act.Lost():
                 self._tell(type="lost", subscription=action.subscription.label,
@@ -306,13 +316,28 @@ class Connection:
         parts.subscribing.check(caller, channel, wish)
         notes = await parts.notes(caller, channel, wish, found.name)
         make = parts.subscribing
+        epochs = await parts.hub.in_reader(parts.hub.log.epochs, channel.entry.number)
+        if found.epoch:
+            self._check_log(found, channel, wish, epochs)
         if found.durable:
-            one = await make.durable(caller, channel, found.name, wish, self.session)
+            done = min(found.done, found.have)
+            one = await make.durable(caller, channel, found.name, wish, self.session, done=done)
         else:
             one = await make.live(caller, channel, self.session, found.name, wish)
         self.names[found.name] = {found.channel: one.key}
         self._tell(type="subscribed", request=found.request, name=found.name, notes=notes,
-                   cursor=one.cursor)  # fmt: skip
+                   cursor=one.cursor, epoch=epochs[-1].name if epochs else "")  # fmt: skip
+
+    def _check_log(self, found: Subscribe, channel: Open, wish: Wish, epochs: Epochs) -> None:
+        """Tell the peer, before any message, if this is not the log that it knows: up to where the
+        two agree. It goes on after that."""
+        known = min(agreed(epochs, found.epoch, found.have), channel.live.next - 1)
+        if known < found.have:
+            self._tell(type="replaced", subscription=found.name, agreed=known)
+            found.done = min(found.done, known)
+            found.have = known
+            if isinstance(wish.start, int) and wish.start > known + 1:
+                wish.start = known + 1
 
     def _key(self, found: Acknowledge) -> Key:
         keys = self._named(found.name)

@@ -157,6 +157,18 @@ class Reading:
             )
         return True
 
+    def check_log(self, start: dict[str, Any]) -> None:
+        """Whether the log is the one of which messages before `start` were read."""
+        if not start.get("epoch") or start["next"] <= 1:
+            return
+        agreed = self.place.about(start["epoch"], start["next"] - 1)["agreed"]
+        if agreed < start["next"] - 1 and not self.skip:
+            raise TamisError(
+                f"the log of channel {self.place.channel} was replaced or restored: of what was "
+                f"read, it has messages up to {agreed} only, not to {start['next'] - 1}; start "
+                "with another checkpoint, or with option('lost', 'skip') to go on all the same"
+            )
+
     def check_kept(self, first: int, oldest: int) -> None:
         if first < oldest and not self.skip:
             raise TamisError(
@@ -184,7 +196,7 @@ class BatchReader(DataSourceReader):
 
 
 class StreamReader(DataSourceStreamReader, _AvailableNow):
-    """Offsets are the sequence that is read next."""
+    """Offsets are the sequence that is read next, and the epoch of the log at that time."""
 
     def __init__(self, reading: Reading, options: MutableMapping[str, str]) -> None:
         self.reading = reading
@@ -194,11 +206,11 @@ class StreamReader(DataSourceStreamReader, _AvailableNow):
             raise InputError(f"start is all, now, or a sequence, not {self.start}")
         self.most = _number(options, "max_rows", 0)
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         told = self.reading.place.about()
-        if self.start == "now":
-            return {"next": told["readable"]}
-        return {"next": told["first"] if self.start == "all" else max(int(self.start), 1)}
+        first = told["first"] if self.start == "all" else 0
+        first = told["readable"] if self.start == "now" else first or max(int(self.start), 1)
+        return {"next": first, "epoch": told["epoch"]}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
         self.last = int(self.reading.place.about()["readable"])
@@ -209,19 +221,23 @@ class StreamReader(DataSourceStreamReader, _AvailableNow):
         return ReadMaxRows(self.most) if self.most else ReadAllAvailable()
 
     def latestOffset(  # noqa: N802 (Spark's name)
-        self, start: dict[str, int] | None = None, limit: Any = None
-    ) -> dict[str, int]:
+        self, start: dict[str, Any] | None = None, limit: Any = None
+    ) -> dict[str, Any]:
         """Spark 4.1 gives neither where it is nor a limit."""
-        end = int(self.reading.place.about()["readable"]) if self.last is None else self.last
+        told = self.reading.place.about()
+        end = int(told["readable"]) if self.last is None else self.last
         if start is None:
-            return {"next": end}
+            return {"next": end, "epoch": told["epoch"]}
+        self.reading.check_log(start)
         most = getattr(limit, "max_rows", 0)
         end = max(end, start["next"])
-        return {"next": min(end, start["next"] + most) if most else end}
+        end = min(end, start["next"] + most) if most else end
+        return {"next": end, "epoch": told["epoch"]} if end > start["next"] else start
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         first, before = start["next"], end["next"]
         if first < before:
+            self.reading.check_log(start)
             self.reading.check_kept(first, self.reading.place.about()["first"])
         return self.reading.ranges(first, before)
 

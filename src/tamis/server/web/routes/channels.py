@@ -5,6 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tamis.pubsub.links.epochs import agreed
 from tamis.server.access import Caller
 from tamis.server.channels import ChannelForm, Open, shown
 from tamis.server.parts import Parts
@@ -24,10 +25,17 @@ async def channels(parts: Parts, caller: Caller, request: Request) -> Response:
 
 
 async def channel(parts: Parts, caller: Caller, request: Request) -> Response:
+    """`epoch` and `upto` as parameters: what a reader had; `agreed` says whether it still holds."""
     found = parts.channels.get(caller, request.path_params["c"])
-    oldest, _ = await parts.hub.in_reader(parts.hub.log.bounds, found.entry.number)
-    readable = found.live.matched + 1
-    return _tagged(found, json({**shown(caller, found), "first": oldest, "readable": readable}))
+    log, number = parts.hub.log, found.entry.number
+    oldest, _ = await parts.hub.in_reader(log.bounds, number)
+    epochs = await parts.hub.in_reader(log.epochs, number)
+    told = {**shown(caller, found), "first": oldest, "readable": found.live.matched + 1,
+            "epoch": epochs[-1].name if epochs else ""}  # fmt: skip
+    if epoch := request.query_params.get("epoch", ""):
+        upto = whole_number(request, "upto", 0, 2**63 - 1)
+        told["agreed"] = min(agreed(epochs, epoch, upto), found.live.next - 1)
+    return _tagged(found, json(told))
 
 
 def _tagged(found: Open, answer: Response) -> Response:

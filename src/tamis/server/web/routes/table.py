@@ -42,7 +42,8 @@ _PAGE = ("q", "after", "limit")
 _RANGE = ("first", "before", "since", "until", "selector", "subjects", "limit")
 ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("GET", "/api/channels", channels.channels, "List channels", query=_PAGE),
-    RouteEntry("GET", _C, channels.channel, "Show a channel", versioned=True),
+    RouteEntry("GET", _C, channels.channel, "Show a channel", query=("epoch", "upto"),
+               versioned=True),
     RouteEntry("PUT", _C, channels.put_channel, "Create or change a channel", ChannelForm,
                versioned=True),
     RouteEntry("DELETE", _C, channels.close_channel, "Close a channel and drop its messages",
