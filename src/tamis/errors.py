@@ -106,6 +106,24 @@ class InputError(TamisError):
     """A file or a table cannot be read as what it was said to be."""
 
 
+class RuleError(TamisError):
+    """A rule of another language cannot be said exactly: where in the rule, which construct, why.
+
+    `construct` is the name of what is not supported or not well formed ("cidr", "JSON").
+    """
+
+    def __init__(self, what: str, *, construct: str, at: str = "", hint: str = "") -> None:
+        super().__init__(what, construct, at, hint)
+        self.what, self.construct, self.at, self.hint = what, construct, at, hint
+
+    def __str__(self) -> str:
+        told = f"{self.at}: {self.what}" if self.at else self.what
+        return f"{told}; {self.hint}" if self.hint else told
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rule_error, (self.what, self.construct, self.at, self.hint)
+
+
 class UnreachableError(InputError):
     """No broker answers at an address: which one, why, and what to do."""
 
@@ -283,6 +301,10 @@ class ExpandError(StateError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _expand_error, (self.what, self.reason, self.hint)
+
+
+def _rule_error(what: str, construct: str, at: str, hint: str) -> RuleError:
+    return RuleError(what, construct=construct, at=at, hint=hint)
 
 
 def _state_error(kind: type[StateError], what: str, hint: str, limit: str | None) -> StateError:

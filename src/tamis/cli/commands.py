@@ -20,6 +20,7 @@ from tamis import __version__
 from tamis.cli.broker import COMMANDS
 from tamis.cli.flows import flow_app
 from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
+from tamis.cli.rule_import import import_rules
 from tamis.cli.rules import check_samples, diff, report
 from tamis.cli.run import from_job_file, run
 from tamis.cli.wire import wire
@@ -43,6 +44,7 @@ app.command(run)
 app.command(check_samples, name="test")
 app.command(diff)
 app.command(report)
+app.command(import_rules, name="import")
 app.command(wire)
 app.command(flow_app)
 for _command in COMMANDS:
