@@ -192,6 +192,20 @@ def test_channels_that_an_earlier_version_lost_are_told_once(path):
         assert registry.notes == []
 
 
+@pytest.mark.parametrize("order", ["type, name", "rowid"])  # rowid: as it was at first
+def test_a_registry_that_was_written_anew_is_sound(path, order):
+    before = everything(path)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE commits SET tables = ?", (tables._definitions(db, order),))
+    db.close()
+    with SqliteRegistry(path) as registry:
+        registry.scrub()
+    db = sqlite3.connect(path)
+    db.execute("VACUUM")
+    db.close()
+    assert everything(path) == before
+
+
 def test_a_registry_of_a_later_version_is_left_alone(path):
     db = sqlite3.connect(path)
     db.execute("PRAGMA user_version = 2")

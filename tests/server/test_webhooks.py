@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -416,3 +417,91 @@ def test_a_webhook_hears_what_is_lost(tmp_path, receiver):
     assert [(hole["first"], hole["last"]) for hole in lost] == [(3, 4), (5, 6)]
     assert all("checksum is wrong" in hole["reason"] for hole in lost)
     assert sequences(got) == [1, 2]
+
+
+ONE = "/api/channels/quotes/subscriptions/hook"
+SECRET = "a secret that nobody finds"
+
+
+def publish(http):
+    response = http.post("/api/channels/quotes/messages", json={"attributes": {"price": 1.0}})
+    assert response.status_code == 200
+
+
+def check_signed(headers, body, secret=SECRET):
+    expected = webhooks.signature(secret, headers["Tamis-Time"], body)
+    assert headers["Tamis-Signature"] == f"sha256={expected}"
+
+
+def files_with(text, directory):
+    return [path.name for path in directory.rglob("*")
+            if path.is_file() and text.encode() in path.read_bytes()]  # fmt: skip
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_secrets_are_encrypted_with_a_key_in_a_file_of_its_own(tmp_path, receiver, named):
+    address, got, _ = receiver
+    directory = tmp_path / "data"
+    key = tmp_path / "elsewhere.key" if named else directory / "webhooks.key"
+    settings = {"webhook_key": key} if named else {}
+    with served(directory, **settings) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        assert http.put(ONE, json={"webhook": address}).status_code == 200
+        assert not key.exists()  # no secret, no key
+        for _ in range(2):
+            assert http.put(ONE, json={"webhook": address, "secret": SECRET}).status_code == 200
+        assert key.stat().st_mode & 0o777 == 0o600
+        assert "sealed" not in http.get(ONE).text
+    assert files_with(SECRET, tmp_path) == []
+    with served(directory, **settings) as server, server.http() as http:
+        publish(http)
+        until(lambda: got)
+        check_signed(*got[0])
+
+
+def test_secrets_that_earlier_versions_stored_are_encrypted(tmp_path, receiver):
+    address, got, _ = receiver
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"webhook": address})
+    with SqliteRegistry(tmp_path / "registry.db") as registry:
+        (stored,) = registry.subscriptions(1)
+        for version in range(20):  # what was replaced may be left in free pages
+            secret = f"{SECRET} {version}" if version < 19 else SECRET
+            old = {"webhook": address, "secret": secret}
+            registry.change_subscriptions([msgspec.structs.replace(stored, delivery=old)])
+    assert files_with(SECRET, tmp_path) != []
+    with served(tmp_path) as server, server.http() as http:
+        assert files_with(SECRET, tmp_path) == []
+        publish(http)
+        until(lambda: got)
+        check_signed(*got[0])
+    assert files_with(SECRET, tmp_path) == []
+    with served(tmp_path) as server, server.http() as http:  # checksums and marks are sound
+        publish(http)
+        until(lambda: len(got) == 2)
+        check_signed(*got[1])
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("ab" * 64),
+                                    lambda path: path.write_text("no key")])  # fmt: skip
+def test_a_lost_key_stops_its_webhooks_alone_until_they_have_a_new_secret(
+    tmp_path, receiver, damage
+):
+    address, got, _ = receiver
+    key = tmp_path / "webhooks.key"
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"webhook": address, "secret": SECRET})
+    damage(key)
+    with served(tmp_path) as server, server.http() as http:
+        publish(http)
+        assert str(key) in http.get(ONE).json()["problem"]
+        if key.exists() and key.read_text() == "no key":
+            found = http.put(ONE, json={"webhook": address, "secret": "new"})
+            assert (found.status_code, str(key) in found.text) == (503, True)
+            key.unlink()
+        assert http.put(ONE, json={"webhook": address, "secret": "new"}).status_code == 200
+        until(lambda: got)
+        check_signed(*got[0], "new")
+        assert sequences(got) == [1]

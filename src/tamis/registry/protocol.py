@@ -82,6 +82,9 @@ class Registry(Protocol):
     def audits(self, limit: int = 100, tenant: str | None = None) -> list[AuditEntry]:
         """The newest first; of one tenant, or of all."""
 
+    def scrub(self) -> None:
+        """Leave nothing in the files of what was replaced or removed."""
+
     def version(self) -> int:
         """A number that is another one after another process has changed something."""
 

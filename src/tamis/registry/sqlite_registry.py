@@ -288,6 +288,13 @@ class SqliteRegistry:
             db.executemany(_PUT_SUBSCRIPTION, rows)
             db.executemany("DELETE FROM subscription WHERE channel = ? AND name = ?", remove)
 
+    def scrub(self) -> None:
+        with self._lock:
+            try:
+                tables.vacuum(self._db)
+            except sqlite3.Error as error:
+                raise RegistryError(f"{self.path}: {error}", status=503) from None
+
     def recaps(self, channel: int) -> Mapping[str, Recap]:
         query = "SELECT s.name, r.value FROM recap r JOIN subscription s ON s.id = r.subscription "
         decode = msgspec.msgpack.Decoder(Recap).decode

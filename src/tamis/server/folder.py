@@ -61,7 +61,7 @@ def take(directory: Path) -> int:
 
 
 def _tighten(directory: Path) -> None:
-    """Messages, hashes of passwords and secrets of webhooks are in these files."""
+    """Messages, hashes of passwords and the key of webhooks are in these files."""
     for path in (directory, *directory.glob("*"), *directory.glob("matchers/*")):
         mode = stat.S_IMODE(path.lstat().st_mode)
         if path.is_symlink() or not mode & _OTHERS:

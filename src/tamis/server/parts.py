@@ -19,6 +19,7 @@ from tamis.server import folder
 from tamis.server.access import Caller, Door
 from tamis.server.channels import Channels, Open
 from tamis.server.deliveries import Deliveries, MailServer
+from tamis.server.deliveries.sealing import KEY, Sealing
 from tamis.server.frames import Frames
 from tamis.server.history import History
 from tamis.server.hub import Hub
@@ -69,6 +70,7 @@ class Parts:
         local: bool,
         limits: BrokerLimits | None = None,
         mail: MailServer | None = None,
+        webhook_key: Path | None = None,
     ) -> Parts:
         log, registry, unlock = folder.opened(directory)
         hub = Hub(log, registry, limits)
@@ -76,7 +78,9 @@ class Parts:
         door = Door(hub.registry, local)
         channels = Channels(hub, directory / "matchers")
         visits = Visits(hub, door, channels)
-        subscribing, deliveries = Subscribing(hub, visits), Deliveries(hub, mail, channels, door)
+        sealing = Sealing(webhook_key or directory / KEY)
+        subscribing = Subscribing(hub, visits)
+        deliveries = Deliveries(hub, mail, channels, door, sealing)
         visits.also.append(deliveries.review)
         recognition = Recognition(door)
         proofs = Pool("proofs", PROOF_THREADS, 1, WAITING)

@@ -80,6 +80,7 @@ class Settings:
     sockets: SocketLimits = field(default_factory=SocketLimits)
     origins: tuple[str, ...] = ()  # whose pages may use the broker
     without_principals: bool = False  # it may start beyond the loopback though none exists
+    webhook_key: Path | None = None  # encrypts their secrets; None: a file in the directory
 
     @property
     def local(self) -> bool:
@@ -151,7 +152,8 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         gate = Gate(settings.sockets)
         listening = stack.enter_context(listen(settings.http.host, settings.http.port))
         try:
-            parts = Parts.at(settings.directory, gate, local=settings.local, mail=settings.mail)
+            parts = Parts.at(settings.directory, gate, local=settings.local, mail=settings.mail,
+                             webhook_key=settings.webhook_key)  # fmt: skip
         except OSError as error:
             place = error.filename or settings.directory
             raise InputError(f"{place}: {error.strerror}") from None

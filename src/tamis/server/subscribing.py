@@ -24,7 +24,7 @@ from tamis.server.hub import Hub
 from tamis.server.numbers import Whole
 from tamis.server.visits import Visits, permitted
 
-_HIDDEN = {"secret", "flow"}
+_HIDDEN = {"sealed", "flow"}
 MAX_LABEL = 200  # characters of the name of a subscription, which is sent with every message
 _FEW = 3  # subscriptions that are compared without looking for an example first
 

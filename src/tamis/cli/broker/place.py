@@ -20,7 +20,7 @@ HERE = "http://127.0.0.1:8216"
 
 def need_broker() -> None:
     """Say in one sentence what is missing."""
-    for name in ("argon2", "msgspec", "starlette", "uvicorn", "websockets"):
+    for name in ("argon2", "cryptography", "msgspec", "starlette", "uvicorn", "websockets"):
         if find_spec(name) is None:
             raise InputError(f"the broker needs {name}: pip install 'tamis[broker]'")
 

@@ -36,6 +36,9 @@ def serve(
         int | None, Parameter(show_default=False, validator=Number(gte=1))
     ] = None,
     without_principals: Annotated[bool, Parameter(negative="")] = False,
+    webhook_key: Annotated[
+        Path | None, Parameter(show_default=False, env_var="TAMIS_WEBHOOK_KEY")
+    ] = None,
     quiet: Annotated[bool, Parameter(negative="")] = False,
     detach: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -69,6 +72,9 @@ def serve(
     without_principals
         Start on an address that other machines reach though no principal exists: all is refused
         until `tamis principal` makes one.
+    webhook_key
+        A file with the key that encrypts the secrets of webhooks, made if there is none; else
+        webhooks.key in DIRECTORY.
     quiet
         Log warnings and errors only.
     detach
@@ -98,6 +104,7 @@ def serve(
         SocketLimits(connections, connections_per_address or 0),
         tuple(origin or ()),
         without_principals,
+        webhook_key,
     )
     run(found)
 

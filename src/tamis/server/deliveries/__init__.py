@@ -19,6 +19,7 @@ from tamis.server.deliveries.mail import (
     check_mail_address,
 )
 from tamis.server.deliveries.posting import Address, Poster
+from tamis.server.deliveries.sealing import Sealing
 from tamis.server.deliveries.webhooks import Webhook
 from tamis.server.hub import Hub
 from tamis.server.spaces import kept_shape
@@ -37,8 +38,11 @@ class Deliveries:
     comes back when the right does, and when the session leaves.
     """
 
-    def __init__(self, hub: Hub, mail: MailServer | None, channels: Channels, door: Door) -> None:
+    def __init__(
+        self, hub: Hub, mail: MailServer | None, channels: Channels, door: Door, sealing: Sealing
+    ) -> None:
         self.hub, self.mail, self._channels, self._door = hub, mail, channels, door
+        self.sealing = sealing
         self.known: dict[Key, Delivery] = {}
         self.tally, self.poster = Tally(), Poster()
         self._mailing = Pool("mail", MAIL_THREADS, MAIL_THREADS // 2)
@@ -46,11 +50,24 @@ class Deliveries:
         hub.last += [self.poster.close, self._mailing.close]
 
     def load(self) -> None:
+        self._seal_old()
         for channel in self.hub.broker.channels.values():
             for subscription in channel.subscriptions.values():
                 if subscription.delivery:
                     self.known[subscription.key] = self._made(subscription)
         self._follow_all(self._callers(self._principals()), list(self.known))
+
+    def _seal_old(self) -> None:
+        """Earlier versions stored the secrets of webhooks as they were."""
+        channels = self.hub.broker.channels.values()
+        old = [s for c in channels for s in c.subscriptions.values() if "secret" in s.delivery]
+        if not old:
+            return
+        for subscription in old:
+            subscription.delivery = self.sealing.sealed(subscription.delivery)
+        self.hub.registry.change_subscriptions([one.stored() for one in old])
+        self.hub.registry.scrub()
+        LOG.info("the secrets of %d webhooks are encrypted now", len(old))
 
     def wanted(self, wish: Wish) -> dict[str, str | int]:
         """Where a subscription is to be delivered, checked; empty: sessions fetch it."""
@@ -58,7 +75,7 @@ class Deliveries:
             raise InputError("choose one of webhook and email")
         if wish.webhook:
             Address.parse(wish.webhook)
-            return {"webhook": wish.webhook, "secret": wish.secret}
+            return self.sealing.sealed({"webhook": wish.webhook, "secret": wish.secret})
         if not wish.email:
             return {}
         if self.mail is None:
@@ -83,7 +100,7 @@ class Deliveries:
 
     def _made(self, subscription: Subscription) -> Delivery:
         if "webhook" in subscription.delivery:
-            return Webhook(self.hub, subscription, self.tally, self.poster)
+            return Webhook(self.hub, subscription, self.tally, self.poster, self.sealing)
         channel = self._channels.by_number[subscription.channel].entry.name
         return Mail(self.hub, subscription, self.tally, self.mail, channel, self._mailing)
 

@@ -10,17 +10,27 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.deliveries.delivery import Arrived, Delivery, Problem, Tally
 from tamis.server.deliveries.posting import Address, Poster
+from tamis.server.deliveries.sealing import Sealing
 from tamis.server.frames import arrived, encode, piece
 from tamis.server.hub import Hub
 
 
 class Webhook(Delivery):
-    def __init__(self, hub: Hub, subscription: Subscription, tally: Tally, poster: Poster) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        subscription: Subscription,
+        tally: Tally,
+        poster: Poster,
+        sealing: Sealing,
+    ) -> None:
         super().__init__(hub, subscription, tally)
-        self._poster = poster
+        self._poster, self._sealing, self._secret = poster, sealing, ""
 
     def check(self) -> None:
         Address.parse(str(self.target["webhook"]))
+        sealed = str(self.target.get("sealed", ""))
+        self._secret = self._sealing.open(sealed) if sealed else ""
 
     async def send(self, made: list[Arrived], lost: list[act.Lost]) -> Problem | None:
         """An answer of 2xx takes them."""
@@ -46,7 +56,7 @@ class Webhook(Delivery):
 
     def _headers(self, body: bytes) -> dict[str, str]:
         moment = str(int(time.time()))
-        signed = signature(str(self.target.get("secret", "")), moment, body)
+        signed = signature(self._secret, moment, body)
         return {"Content-Type": "application/json", "Tamis-Time": moment,
                 "Tamis-Signature": f"sha256={signed}"}  # fmt: skip
 
