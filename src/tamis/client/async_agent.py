@@ -392,7 +392,8 @@ class AsyncAgent:
     async def publish(
         self, channel: str, attributes: Mapping[str, Any], *, subject: str = ""
     ) -> int:
-        """The sequence of the message, once it is in the broker's log."""
+        """The sequence of the message, once it is in the broker's log; 0 if it was stored by an
+        earlier attempt whose answer did not arrive."""
         message = {"attributes": attributes, "subject": subject}
         (found,) = await self.publish_many(channel, [message])
         return found
@@ -400,7 +401,10 @@ class AsyncAgent:
     async def publish_many(
         self, channel: str, messages: Sequence[Mapping[str, Any]], *, publisher: str = ""
     ) -> list[int]:
-        """Messages with "attributes", and a "subject" and "sequence" if you like."""
+        """Messages with "attributes", and a "subject", "sequence" or "id" if you like.
+
+        Returns their sequences in the channel. One that was stored before is not stored again:
+        it has the sequence that it got then, or 0 if that is not known."""
         self.check_open()
         check_text("channel", channel)
         check_text("publisher", publisher)
