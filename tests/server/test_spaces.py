@@ -21,7 +21,7 @@ from tamis.client import Agent
 from tamis.errors import TamisError
 from tamis.flow import check, parse_flow, run
 from tamis.pubsub.stomp import Decoder
-from tamis.registry import VERBS, Principal, Right
+from tamis.registry import VERBS, FlowEntry, Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
 
 TEXT = """
@@ -199,6 +199,16 @@ def test_flows_that_cannot_be_are_refused(server, form, told):
         assert answer.status_code in (404, 422), answer.text
         assert told in answer.json()["error"]
         assert http.get("/api/flows/bad").status_code == 404
+
+
+def test_a_stored_flow_that_cannot_be_opened_does_not_stop_the_others(tmp_path):
+    """Such as one of an earlier version that checked less."""
+    with SqliteRegistry(tmp_path / "registry.db") as registry:
+        registry.put_flow(FlowEntry("main", "bad", "this is no flow"))
+        registry.put_flow(FlowEntry("main", "good", "space T(a: int)\nT -> U : select a > 1"))
+    with served(tmp_path) as found, found.http() as http:
+        assert [flow["name"] for flow in http.get("/api/flows").json()["flows"]] == ["good"]
+        assert http.get("/health").json()["faults"] == 1
 
 
 def test_subscriptions_that_cannot_be_are_refused(server):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tamis.errors import InputError, RegistryError, SubscriptionError
+from tamis.errors import InputError, RegistryError, SubscriptionError, TamisError
 from tamis.pubsub.broker.shapes import Question, Shape, questions
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.registry import FlowEntry
@@ -57,8 +57,12 @@ class Spaces:
         self._flows: dict[tuple[str, str], OpenFlow] = {}
 
     def load(self) -> None:
-        for entry in self.channels.hub.registry.flows():
-            self._flows[entry.tenant, entry.name] = opened(entry)
+        hub = self.channels.hub
+        for entry in hub.registry.flows():
+            try:
+                self._flows[entry.tenant, entry.name] = opened(entry)
+            except TamisError as error:  # the others go on; it can be put again
+                hub.watch.fault(f"flow {entry.name} of tenant {entry.tenant}", error)
 
     # --- flows ----------------------------------------------------------------------
 
