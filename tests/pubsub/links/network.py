@@ -231,6 +231,10 @@ class World:
             site.router.forget(name)
         site.drain()
 
+    def expire(self) -> None:
+        """A subscription that its agent has left is ended."""
+        self.random.choice(self.sites).expire()
+
     def empty(self) -> None:
         """A router is to be taken away, and comes back."""
         site = self.random.choice(self.sites)
@@ -309,6 +313,8 @@ class World:
                 self.counts["reset"] += 1
                 self.detach(agent)
                 agent.forget_after(common)
+            else:
+                site.waiting[agent.name] = agent
             return
         site.attach(agent)
 
@@ -348,7 +354,7 @@ class World:
     EVENTS = (
         (carry, 60), (disk, 24), (publish, 10), (tick, 8), (arrive, 14), (read, 8), (join, 8),
         (move, 7), (change, 2), (cut, 1.2), (crash, 0.6), (pause, 0.8), (forget, 0.6), (trim, 0.6),
-        (backup, 0.4), (restore, 0.25), (empty, 0.15), (impatient, 0.5),
+        (backup, 0.4), (restore, 0.25), (empty, 0.15), (impatient, 0.5), (expire, 3),
     )  # fmt: skip
 
     def run(self, steps: int) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from pubsub.simulation import LIMITS
 from tamis.errors import BusyError, HoleError
 from tamis.pubsub.broker import actions as act
-from tamis.pubsub.broker.changes import Put
+from tamis.pubsub.broker.changes import End, Put
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.machine import Broker
@@ -94,7 +94,7 @@ class Site:
         self.requests: dict[int, Agent] = {}
         self.in_force: dict[str, int] = {}  # by name: from where on the copy has all of it
         self.fetching: dict[int, tuple] = {}
-        self.admitted: set[int] = set()
+        self.waiting: dict[str, Agent] = {}  # who has seen more than what is here
         self.broker = Broker(LIMITS)
         admission = Admission.of(copy.numbers, {})
         stored = [(one, "") for one in self.registry.values()]
@@ -156,6 +156,9 @@ class Site:
         while self.broker.match():
             pass
         assert not self.broker.searching
+        waiting, self.waiting = self.waiting, {}
+        for agent in waiting.values():
+            self.world.greet(agent, self)
 
     def store(self, action: act.Store) -> None:
         for stored in action.put:
@@ -205,7 +208,6 @@ class Site:
     def admit(self, ticket: int, publisher: str, drafts) -> None:
         try:
             self.broker.publish(ticket, CHANNEL, publisher, drafts)
-            self.admitted.add(ticket)
         except BusyError as error:
             self.router.published(ticket, (), str(error))
 
@@ -288,6 +290,18 @@ class Site:
         """Interest in what the agent wanted before it changed its mind ends."""
         for key in [k for k in self.router._local if k[0] == agent.visit and k[1] != agent.filter]:
             self.router.remove(key)
+
+    def expire(self) -> None:
+        visits = {agent.visit for agent in self.world.agents}
+        left = [name for name in self.registry if name not in visits]
+        if left and not self.stores:
+            name = self.world.random.choice(left)
+            self.broker.change(End(self.world.next(), CHANNEL, name))
+            self.drain()
+            for key in [key for key in self.router._local if key[0] == name]:
+                self.router.remove(key)
+            self.in_force.pop(name, None)
+            self.drain()
 
     def leave(self, agent: Agent) -> None:
         session = self.session_of.pop(agent.name, None)

@@ -5,17 +5,20 @@ from __future__ import annotations
 from itertools import count
 
 import msgspec
+import pytest
 
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
 from tamis.pubsub.links.epochs import Epoch
+from tamis.pubsub.links.parent import ParentLimits
 from tamis.pubsub.links.router import Router
 from tamis.schema import Schema
 
 LANGUAGE = Language(Schema.of(price=float, symbol=str))
 LINKS = count(1)
+HELLO = wire.Hello(wire.VERSION, "edge", "", None, bytes(32), 0, ())
 
 
 def record(sequence, subject="q", **attributes):
@@ -31,6 +34,7 @@ class Net:
         self.copies: dict[str, list[Record]] = {}
         self.frames: list[tuple[str, str, object]] = []
         self.others: dict[str, list] = {}
+        self.holes: set[tuple[str, int]] = set()  # sequences that cannot be read
         home = Router("home", 1, LANGUAGE, home=True, upto=0, epochs=(Epoch("e1", 1),))
         self.add("home", home)
 
@@ -89,6 +93,8 @@ class Net:
             case fx.Begin(first):
                 self.copies[name] = [r for r in self.copies[name] if r.sequence >= first]
                 router.stored(first - 1)
+            case fx.Read(ticket, first) if (name, first) in self.holes:
+                router.read_failed(ticket, first)
             case fx.Read(ticket, first, last, most):
                 found = [r for r in self.copies[name] if first <= r.sequence <= last][:most]
                 through = found[-1].sequence if len(found) == most else last
@@ -196,3 +202,301 @@ def test_publishing_goes_to_the_home():
     net.settle()
     net.cut(link)
     assert net.others["edge"].pop().unknown
+
+
+def test_only_what_the_bound_of_a_link_allows_crosses_it():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home", bound="symbol = 'A'")
+    edge.put("s", ">", "price > 5 OR price IS NULL")
+    net.publish(record(1, price=9.0, symbol="A"), record(2, price=9.0, symbol="B"))
+    net.publish(*(record(n, price=9.0, symbol="AB"[n % 2]) for n in range(3, 40)))
+    assert net.sequences("edge") == [1, *range(4, 40, 2)]
+    edge.fetch(7, 1, 6, [wire.Want(">", ""), wire.Want("???.", "no selector at all (")])
+    net.settle()
+    assert [r.sequence for r in net.others["edge"].pop().records] == [1, 4, 6]
+
+
+def test_a_want_that_cannot_be_judged_passes_all_within_the_bound():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home", bound="symbol = 'A'")
+    edge._tell([wire.Want("a..b", ""), wire.Want(">", "price >")], [])
+    net.publish(record(1, symbol="A"), record(2, symbol="B"))
+    assert net.sequences("edge") == [1]
+
+
+def test_a_judge_that_fails_passes_all_within_the_bounds(monkeypatch):
+    net = Net()
+    edge, other = net.add("edge"), net.add("other")
+    net.join("edge", "home", bound="symbol = 'A'")
+    net.join("other", "home")
+    net.add("idle")
+    net.join("idle", "home")
+    edge.put("s", ">", "price > 5")
+    other.put("s", ">", "price > 5")
+    net.settle()
+
+    def fails(_):
+        raise RuntimeError
+
+    monkeypatch.setattr(net.routers["home"].parent.sieve._judge, "judge", fails)
+    net.publish(record(1, symbol="A"), record(2, symbol="B"))
+    assert (net.sequences("edge"), net.sequences("other")) == ([1], [1, 2])
+    assert net.sequences("idle") == []
+    assert net.routers["home"].parent.sieve.faults == 1
+
+
+def test_a_paused_child_gets_later_what_it_missed():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home")
+    edge.put("s", ">", "price > 5")
+    net.settle()
+    home = net.routers["home"]
+    home.pause("edge", paused=True)
+    net.publish(record(1, price=9.0))
+    net.publish(record(2, price=1.0), record(3, price=7.0))
+    assert net.sequences("edge") == []
+    home.pause("edge", paused=False)
+    net.publish(record(4, price=8.0))
+    assert net.sequences("edge") == [1, 3, 4]
+
+
+def test_a_slow_child_is_sent_no_more_than_a_window():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home")
+    edge.put("s", ">", "")
+    net.settle()
+    held, whole = [], edge.stored
+    edge.stored = held.append
+    for n in range(1, 40):
+        net.publish(record(n, text="x" * 100_000))
+    assert 10 <= len(net.sequences("edge")) <= 12
+    edge.stored = whole
+    edge.stored(held[-1])
+    net.settle()
+    assert net.sequences("edge") == list(range(1, 40))
+
+
+def test_what_was_trimmed_at_the_home_is_called_gone():
+    net = Net()
+    net.add("middle")
+    edge = net.add("edge")
+    net.join("middle", "home")
+    link = net.join("edge", "middle")
+    edge.put("s", ">", "")
+    net.publish(record(1), record(2))
+    net.cut(link)
+    net.routers["middle"].forget("edge")
+    net.publish(record(3), record(4), record(5))
+    net.copies["home"] = net.copies["home"][4:]
+    net.routers["home"].trimmed(5)
+    net.join("edge", "middle")
+    net.publish(record(6))
+    assert net.sequences("edge") == [5, 6]
+    assert edge.coverage.oldest == 5
+
+
+def test_a_paused_child_learns_what_was_trimmed_meanwhile():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home")
+    edge.put("s", ">", "")
+    net.publish(record(1))
+    net.routers["home"].pause("edge", paused=True)
+    net.publish(record(2), record(3), record(4))
+    net.copies["home"] = net.copies["home"][3:]
+    net.routers["home"].trimmed(4)
+    net.routers["home"].pause("edge", paused=False)
+    net.publish(record(5))
+    assert net.sequences("edge") == [4, 5]
+    assert edge.coverage.oldest == 4
+
+
+def test_what_cannot_be_read_in_a_copy_is_fetched_above():
+    net = Net()
+    middle = net.add("middle")
+    edge = net.add("edge")
+    net.join("middle", "home")
+    link = net.join("edge", "middle")
+    edge.put("s", ">", "")
+    net.publish(record(1))
+    net.cut(link)
+    net.publish(record(2), record(3))
+    net.holes = {("middle", 2)}
+    net.join("edge", "middle")
+    assert middle.coverage.oldest == 1
+    net.publish(record(4))
+    assert net.sequences("edge") == [1, 2, 3, 4]
+
+
+def test_what_the_home_cannot_read_is_called_gone():
+    net = Net()
+    edge = net.add("edge")
+    link = net.join("edge", "home")
+    edge.put("s", ">", "")
+    net.publish(record(1))
+    net.cut(link)
+    net.publish(record(2), record(3))
+    net.holes = {("home", 2)}
+    net.join("edge", "home")
+    assert net.sequences("edge") == [3]
+    assert edge.coverage.oldest == 3
+
+
+def test_a_restored_home_is_noticed():
+    net = Net()
+    edge = net.add("edge")
+    link = net.join("edge", "home")
+    edge.put("s", ">", "")
+    net.publish(record(1), record(2), record(3))
+    net.cut(link)
+    net.copies["home"] = net.copies["home"][:2]
+    epochs = (Epoch("e1", 1), Epoch("e2", 3))
+    net.routers["home"] = Router("home", 1, LANGUAGE, home=True, upto=2, epochs=epochs)
+    net.publish(record(3, symbol="another"), record(4))
+    net.join("edge", "home")
+    assert [e.common for e in net.others["edge"] if isinstance(e, fx.Reset)] == [2]
+    assert edge.coverage.upto is None
+
+
+def test_a_replaced_home_is_noticed():
+    net = Net()
+    edge = net.add("edge")
+    link = net.join("edge", "home")
+    edge.put("s", ">", "")
+    net.publish(record(1), record(2), record(3))
+    net.cut(link)
+    net.routers["home"] = Router("home", 1, LANGUAGE, home=True, upto=9, epochs=(Epoch("x", 1),))
+    net.join("edge", "home")
+    assert [e.common for e in net.others["edge"] if isinstance(e, fx.Reset)] == [0]
+
+
+def test_wants_that_went_and_came_back_have_no_old_coverage():
+    net = Net()
+    net.add("middle")
+    edge, other = net.add("edge"), net.add("other")
+    net.join("middle", "home")
+    net.join("edge", "middle")
+    edge.put("s", ">", "price > 5")
+    net.publish(record(1, price=9.0))
+    edge.remove("s")
+    net.publish(record(2, price=9.0))
+    assert net.sequences("middle") == [1]
+    other.put("s", ">", "price > 5")
+    other.coverage.upto = other.child.got = 1
+    other.child.epochs = net.routers["home"].parent.epochs
+    net.join("other", "middle")
+    net.publish(record(3, price=9.0))
+    assert net.sequences("other") == [2, 3]
+
+
+def test_a_filter_that_is_merged_away_is_asked_for_until_the_other_is_in_force():
+    net = Net()
+    middle, edge = net.add("middle"), net.add("edge")
+    net.join("middle", "home")
+    net.join("edge", "middle")
+    edge.put("narrow", ">", "price > 5")
+    net.settle()
+    edge.put("wide", ">", "price > 2")
+    add = edge.effects()
+    assert [type(e.frame) for e in add] == [wire.Add]  # and no Remove
+    for effect in add:
+        net.do("edge", effect)
+    net.publish(record(1, price=9.0))
+    assert net.sequences("edge") == [1]
+    assert list(edge.child.wants) == [wire.Want(">", "price > 2")]
+    assert list(middle.coverage.since) == [wire.Want(">", "price > 2")]
+
+
+def test_a_drained_router_sends_its_children_away():
+    net = Net()
+    net.add("edge")
+    net.join("edge", "home")
+    net.routers["home"].drain("maintenance until 5")
+    net.settle()
+    assert net.others["edge"] == [fx.Close(mock_link(net, "edge"), "maintenance until 5")]
+    net.join("edge", "home")
+    assert net.others["edge"][-1].reason == "maintenance until 5"
+
+
+def mock_link(net, name):
+    return next(e.link for e in net.others[name] if isinstance(e, fx.Close))
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [wire.Ack(1)],
+        [wire.Publish(1, "me", ())],
+        [HELLO, HELLO],
+        [HELLO, wire.Add(2, ()), wire.Add(2, ())],
+        [HELLO, wire.Fetch(1, 5, 9, None)],
+        [msgspec.structs.replace(HELLO, count=10**9)],
+        [msgspec.structs.replace(HELLO, name="home")],
+        [HELLO, wire.Add(1, (wire.Want("a", ""), wire.Want("b", "")))],
+    ],
+    ids=repr,
+)
+def test_children_that_break_the_rules_are_refused(frames):
+    home = Router("home", 1, LANGUAGE, home=True, upto=0, epochs=(Epoch("e", 1),),
+                  limits=ParentLimits(wants=1))  # fmt: skip
+    home.accept(1)
+    for frame in frames:
+        home.receive(1, frame)
+    assert any(isinstance(e, fx.Send) and isinstance(e.frame, wire.Refused) for e in home.effects())
+    home.receive(1, frames[0])  # too late: nobody listens
+    assert not home.effects()
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [wire.Data(1, 1, ())],
+        [wire.Welcome(5), wire.Data(7, 7, ())],
+        [wire.Welcome(5), wire.Data(4, 5, ())],
+        [wire.Welcome(5), wire.Welcome(5), wire.Welcome(4)],
+        [wire.Welcome(5), wire.Added(1, 7)],
+        [wire.Fetched(0, 1, 1, ())],
+        [wire.Welcome(5), wire.Welcome(8), wire.Fetched(0, 5, 8, ())],
+    ],
+    ids=repr,
+)
+def test_parents_that_break_the_rules_are_left(frames):
+    edge = Router("edge", 1, LANGUAGE)
+    edge.connect(1)
+    edge.receive(1, wire.Above(("home",), (Epoch("e", 1),)))
+    for frame in frames:
+        edge.receive(1, frame)
+    close = edge.effects()[-1]
+    assert isinstance(close, fx.Close)
+    assert "home broke the protocol" in close.reason
+
+
+def test_a_second_link_of_a_router_takes_over():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home")
+    edge.child.disconnected()  # it has noticed what its parent has not
+    edge.put("s", ">", "")
+    net.join("edge", "home")
+    net.publish(record(1))
+    assert net.sequences("edge") == [1]
+    home = net.routers["home"]
+    home.accept(99, "somebody else")
+    home.receive(99, HELLO)
+    assert "another principal" in home.effects()[0].frame.reason
+
+
+def test_why_a_message_crosses_a_link():
+    net = Net()
+    edge = net.add("edge")
+    net.join("edge", "home")
+    edge.put("a", ">", "price > 5")
+    edge.put("b", "q", "symbol LIKE '%B%'")
+    net.settle()
+    home = net.routers["home"]
+    found = home.why("edge", record(1, price=1.0, symbol="ABC"))
+    assert found == [wire.Want("q", "symbol LIKE '%B%'")]

@@ -290,6 +290,10 @@ class Router:
         """Ask all children to go elsewhere, and take no more."""
         self.parent.drain(reason)
 
+    def why(self, name: str, record: Record) -> list[Want]:
+        """The wants of a child because of which a message crosses its link."""
+        return self.parent.sieve.why(self.parent.branches[name].child, record)
+
     # --- fetching ----------------------------------------------------------------------------
 
     def fetch(self, request: int, first: int, last: int, wants: Sequence[Want]) -> None:
