@@ -77,6 +77,7 @@ class World:
         self.random = r = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.number = self.now = 0
+        self.trimmed = 1  # the home's log has begun there, perhaps before it was restored
         self.wires: dict[int, Wire] = {}
         self.kept = []  # every record that is, or was, in the home's log
         self.home = Site(self, "home", home=True)
@@ -216,6 +217,7 @@ class World:
 
     def trim(self) -> None:
         self.random.choice(self.sites).trim()
+        self.trimmed = max(self.trimmed, self.home.copy.oldest)
 
     def pause(self) -> None:
         site = self.random.choice(self.sites)
@@ -421,7 +423,7 @@ class World:
             assert numbers == sorted(set(numbers)), "out of order, or twice"
             assert publisher.acknowledged <= set(numbers), "acknowledged and lost"
             assert not publisher.unacknowledged, "never acknowledged"
-        gone = set(range(1, self.home.copy.oldest))
+        gone = set(range(1, self.trimmed))
         for agent in self.agents:
             assert agent.site is not None, agent
             assert agent.site.caught_up(agent, len(self.kept)), (agent, len(self.kept))
