@@ -15,12 +15,13 @@ SHOWN = 20
 
 
 def import_rules(
-    language_of_rules: Literal["eventbridge", "sns"],
+    language_of_rules: Literal["eventbridge", "sns", "sigma"],
     path: str,
     /,
     *,
     output: Annotated[str, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = "-",
     refused: str | None = None,
+    keywords: str | None = None,
     strict_input: Annotated[bool, Parameter(negative="")] = False,
     language: Language = STANDARD,
 ) -> None:
@@ -36,6 +37,8 @@ def import_rules(
         Where the subscriptions go, as JSON lines; - is standard output.
     refused
         A file for what was refused: JSON lines with source, name, construct and reason.
+    keywords
+        The attribute that values of Sigma without a field are looked for in.
     strict_input
         Write nothing where a rule was refused.
     """
@@ -45,7 +48,9 @@ def import_rules(
     if language.dialect != "tamis":
         raise InputError("--dialect: what is imported becomes selectors of the tamis dialect")
     schema, limits = language.read_schema(), language.limits
-    imported = imported_from(language_of_rules, path, schema=schema, limits=limits)
+    imported = imported_from(
+        language_of_rules, path, schema=schema, limits=limits, keywords=keywords
+    )
     for one in imported.refused[:SHOWN]:
         print(f"refused: {one}", file=sys.stderr)
     if len(imported.refused) > SHOWN:

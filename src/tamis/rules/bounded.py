@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NoReturn
 
@@ -11,6 +12,7 @@ from tamis.errors import InputError, RuleError
 
 MAX_FILE = 64 * 2**20  # bytes
 MAX_DEPTH = 64
+MAX_NODES = 20_000_000  # lists and objects of one file
 MAX_FILES = 1_000_000
 
 
@@ -29,11 +31,16 @@ def read_json(text: str) -> object:
     return value
 
 
-def check_depth(value: object) -> None:
-    """Refuse what is nested deeper than any rule is."""
-    level = [value]
+def check_depth(value: object, most: int = MAX_NODES) -> None:
+    """Refuse what is nested deeper than any rule is, or has too many lists and objects."""
+    level, count = [value], 1
     for _ in range(MAX_DEPTH):
-        level = [inner for one in level for inner in _inside(one) if isinstance(inner, dict | list)]
+        below = (inner for one in level for inner in _inside(one))
+        level = list(islice((one for one in below if isinstance(one, dict | list)), most))
+        count += len(level)
+        if count > most:
+            what = f"more than {most:,} lists and objects"
+            raise RuleError(what, construct="limit size")
         if not level:
             return
     raise _too_deep()

@@ -117,14 +117,18 @@ def equal(term: Term, values: Iterable[Scalar]) -> Condition:
     return In(term, found)
 
 
-def like(term: Term, *parts: str | None, any_case: bool = False) -> Condition:
-    """The text is made of the parts; None is any run of characters."""
-    plain = all(part is None or not set(part) & set("%_") for part in parts)
-    if plain:
-        pattern = "".join("%" if part is None else part for part in parts)
-        return Like(term, pattern, None, any_case=any_case)
-    escaped = ("%" if part is None else _escaped(part) for part in parts)
-    return Like(term, "".join(escaped), "!", any_case=any_case)
+ONE = object()  # in a pattern: one character, whichever
+
+
+def like(term: Term, *parts: object, any_case: bool = False) -> Condition:
+    """The text is made of the parts: texts, None for any run of characters, ONE for one."""
+    plain = not any(set(part) & set("%_") for part in parts if isinstance(part, str))
+    signs = {None: "%", ONE: "_"}
+    texts = [
+        (part if plain else _escaped(part)) if isinstance(part, str) else signs[part]
+        for part in parts
+    ]
+    return Like(term, "".join(texts), None if plain else "!", any_case=any_case)
 
 
 def _escaped(text: str) -> str:

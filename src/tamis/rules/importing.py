@@ -13,8 +13,8 @@ from tamis.rules.rule import Found, Imported, Names, Refusal, Rule, settle
 from tamis.rules.shapes import Shapes
 from tamis.schema import Schema
 
-Language = Literal["eventbridge", "sns"]
-LANGUAGES: tuple[Language, ...] = ("eventbridge", "sns")
+Language = Literal["eventbridge", "sns", "sigma"]
+LANGUAGES: tuple[Language, ...] = ("eventbridge", "sns", "sigma")
 
 
 class Importer(Protocol):
@@ -30,12 +30,18 @@ def importer(language: Language) -> Importer:
     return cast(Importer, import_module(f"tamis.rules.{language}"))
 
 
-def condition(language: Language, rule: object, *, schema: Schema | None = None) -> Condition:
+def condition(
+    language: Language,
+    rule: object,
+    *,
+    schema: Schema | None = None,
+    keywords: str | None = None,
+) -> Condition:
     """The condition of one rule, as JSON or YAML is read: a pattern, a policy, a query.
 
     It is for `sql` semantics. Raises RuleError for what cannot be said exactly.
     """
-    return importer(language).condition(rule, Shapes(schema))
+    return importer(language).condition(rule, Shapes(schema, keywords))
 
 
 def import_rules(
@@ -44,9 +50,13 @@ def import_rules(
     *,
     schema: Schema | None = None,
     limits: Limits | None = None,
+    keywords: str | None = None,
 ) -> Imported:
-    """The rules of a file or a folder, in its order; what cannot be said exactly is refused."""
-    imported, names, shapes = Imported(), Names(), Shapes(schema)
+    """The rules of a file or a folder, in its order; what cannot be said exactly is refused.
+
+    `keywords`: the attribute that Sigma's values without a field are looked for in.
+    """
+    imported, names, shapes = Imported(), Names(), Shapes(schema, keywords)
     module = importer(language)
     for one in module.found(os.fspath(path)):
         if isinstance(one, Refusal):

@@ -91,7 +91,8 @@ def settle(condition: Condition, schema: Schema | None, limits: Limits) -> str:
         parse(text, limits=limits)
         check(condition, schema, text=text)
     except SelectorError as error:
-        construct = f"limit {error.limit}" if error.limit else "types"
+        kind = "regex" if "RE2" in error.what else "types"
+        construct = f"limit {error.limit}" if error.limit else kind
         raise RuleError(error.what, construct=construct, hint=error.hint) from None
     return text
 

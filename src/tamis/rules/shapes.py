@@ -21,9 +21,10 @@ Predicate = Callable[[Term], Condition]
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """What is known of the attributes."""
+    """What is known of the attributes. `keywords`: the one that holds the raw message."""
 
     schema: Schema | None = None
+    keywords: str | None = None
 
     def known(self, name: str, at: str) -> Shape | None:
         if self.schema is None:
