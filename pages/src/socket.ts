@@ -15,7 +15,15 @@ export type Frame =
 
 const takers: ((frame: Frame) => void)[] = [];
 let socket: WebSocket | null = null;
-let wanted: object | null = null;
+export interface Watch {
+  channel: string | undefined;
+  selector: string;
+  subjects: string;
+  misses: boolean;
+  after: number;
+  number: number;
+}
+let wanted: Watch | null = null;
 let pause = 500;
 let since = Date.now();
 
@@ -24,7 +32,7 @@ export function onFrame(take: (frame: Frame) => void): void {
 }
 
 /** What this page watches; null: nothing. */
-export function watch(request: object | null): void {
+export function watch(request: Watch | null): void {
   if (!wanted && !request) return;
   wanted = request;
   if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(wanted ?? {}));
@@ -51,6 +59,7 @@ function connect(): void {
     const frame = JSON.parse(event.data as string) as Frame;
     since = Date.now();
     lost(false);
+    if (wanted && frame.type === "rows" && frame.rows.length) wanted.after = frame.rows[frame.rows.length - 1].sequence;
     for (const take of takers) take(frame);
   };
   own.onclose = (event) => {

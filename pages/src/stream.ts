@@ -102,8 +102,10 @@ whenever((root) => {
   number += 1;
   const { channel, selector = "", subjects = ">" } = found.dataset;
   const bad = "bad" in found.dataset;
-  watch(bad ? null : { channel, selector, subjects, misses: "misses" in found.dataset, number });
+  watch(bad ? null : { channel, selector, subjects, misses: "misses" in found.dataset, after: Number(found.dataset.after ?? 0), number });
   setPaused(paused);
+  const summary = document.querySelector("[data-summary]");
+  if (bad && summary) summary.textContent = "Nothing is live until the selector is right.";
 });
 
 document.addEventListener("click", async (event) => {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from tamis.drawing.layering import Place, layered
 from tamis.drawing.pictures import DASHED, Box, Picture, visible
 
+Edge = tuple[int, int, int]  # from box, to box, kind
 _SIGN = 7.3  # width of a sign
 _LINE = 16.0  # height of a line
 _STEP = 46.0  # free space between layers
@@ -31,17 +33,21 @@ _ARROWS = "".join(
 _CORNERS = {"leaf": 0.0, "operation": 4.0, "state": 4.0, "test": 8.0, "root": 8.0}  # else round
 
 
-def svg(picture: Picture, title: str = "") -> str:
-    """The document, with the picture's title or another."""
-    drawing = _Drawing(picture)
+def svg(
+    picture: Picture, title: str = "", *, taken: Sequence[Edge] = (), styled: bool = True
+) -> str:
+    """The document, with the picture's title or another. Edges that are `taken` have a class of
+    that name; without `styled`, colours are left to the page that the drawing is put in."""
+    drawing = _Drawing(picture, taken)
     width, height = drawing.width, drawing.height
+    style = f"<style>{_STYLE}</style>" if styled else ""
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
             f'viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
             f"<title>{_text(title or picture.title)}</title>",
-            f"<style>{_STYLE}</style><defs>{_ARROWS}</defs>",
-            f"<path class='paper' d='M0 0H{width:.0f}V{height:.0f}H0Z'/>",
+            f"{style}<defs>{_ARROWS}</defs>",
+            *([f"<path class='paper' d='M0 0H{width:.0f}V{height:.0f}H0Z'/>"] if styled else []),
             *drawing.stems(),
             *drawing.lines(),
             *(drawing.box(n, box) for n, box in picture.boxes.items()),
@@ -69,8 +75,8 @@ def _height(box: Box) -> float:
 class _Drawing:
     """Sizes and places in the document."""
 
-    def __init__(self, picture: Picture) -> None:
-        self.picture, self.boxes = picture, picture.boxes
+    def __init__(self, picture: Picture, taken: Sequence[Edge] = ()) -> None:
+        self.picture, self.boxes, self.taken = picture, picture.boxes, taken
         self.widths = {n: box_width(box) for n, box in self.boxes.items()}
         layers = {n: box.layer for n, box in self.boxes.items()}
         self.placed = picture.layout or layered(layers, self.widths, picture.edges)
@@ -90,7 +96,7 @@ class _Drawing:
         """The straight piece of each joint, beside the boxes of its layer."""
         joints = sorted(place for place in self.placed.x if place[1] >= 0)
         return [
-            f"<path{_dashes(p[1])} d='M{self.at(p)[0]:.1f} {self.at(p)[1]:.1f}"
+            f"<path{self._class(p, p, p[1])} d='M{self.at(p)[0]:.1f} {self.at(p)[1]:.1f}"
             f"v{self.heights[p[2]]:.1f}'/>"
             for p in joints
         ]
@@ -106,10 +112,20 @@ class _Drawing:
             bend = (end - y) / 2
             arrow = " marker-end='url(#end)'" if lower[1] < 0 else ""
             found.append(
-                f"<path{_dashes(kind)}{arrow} d='M{x:.1f} {y:.1f}"
+                f"<path{self._class(upper, lower, kind)}{arrow} d='M{x:.1f} {y:.1f}"
                 f"C{x:.1f} {y + bend:.1f} {to:.1f} {end - bend:.1f} {to:.1f} {end:.1f}'/>"
             )
         return found
+
+    def _class(self, upper: Place, lower: Place, kind: int) -> str:
+        """Edges of one kind to the same box share their joints: a taken one begins at its box."""
+        taken = any(
+            (kind, lower[0]) == (own, target)
+            and (upper[0] == source if upper[1] < 0 else upper[2] > self.boxes[source].layer)
+            for source, target, own in self.taken
+        )
+        names = ["low"] * (kind == DASHED) + ["taken"] * taken
+        return f" class='{' '.join(names)}'" if names else ""
 
     def links(self) -> list[str]:
         """Arcs over the boxes, from one box to another."""
@@ -159,10 +175,6 @@ class _Drawing:
                 f"{_text(box.caption)}</text>"
             )
         return "".join(parts) + "</g>"
-
-
-def _dashes(kind: int) -> str:
-    return " class='low'" if kind == DASHED else ""
 
 
 def _text(text: str) -> str:

@@ -21,6 +21,7 @@ from pathlib import Path
 import uvicorn
 
 from tamis.errors import InputError
+from tamis.server import demo
 from tamis.server.deliveries import MailServer
 from tamis.server.detaching import announce
 from tamis.server.pages.site import application
@@ -79,6 +80,7 @@ class Settings:
     mail: MailServer | None = None
     sockets: SocketLimits = field(default_factory=SocketLimits)
     origins: tuple[str, ...] = ()  # whose pages may use the broker
+    demo: bool = False  # sample channels, and messages that keep coming
     without_principals: bool = False  # it may start beyond the loopback though none exists
     webhook_key: Path | None = None  # encrypts their secrets; None: a file in the directory
 
@@ -160,6 +162,8 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         stack.push_async_callback(parts.hub.stop)
         _check_principals(settings, parts)
         parts.start()
+        if settings.demo:
+            await demo.begin(parts)
         server = await _start_web(stack, settings, parts, listening, origins)
         stomp = _start(stack, settings, StompServer(parts), settings.stomp)
         packets = _start(stack, settings, PacketsServer(parts), settings.packets)

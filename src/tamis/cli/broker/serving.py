@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,13 +18,15 @@ from tamis.errors import InputError
 if TYPE_CHECKING:
     from tamis.server.deliveries import MailServer
 
+DIRECTORY = Path("tamis-data")
 _PARENTS = {"directory", "detach"}  # what a server in the background is not given as an option
 
 
 def serve(
-    directory: Path = Path("tamis-data"),
+    directory: Annotated[Path | None, Parameter(show_default=False)] = None,
     /,
     *,
+    demo: Annotated[bool, Parameter(negative="")] = False,
     http: Annotated[str, Parameter(env_var="TAMIS_HTTP")] = "127.0.0.1:8216",
     stomp: Annotated[str | None, Parameter(show_default=False)] = None,
     packets: Annotated[str | None, Parameter(show_default=False)] = None,
@@ -44,10 +48,15 @@ def serve(
 ) -> None:
     """Run a broker that keeps everything in DIRECTORY, until Ctrl-C or SIGTERM.
 
+    A browser shows it at the address where it listens.
+
     Parameters
     ----------
     directory
-        Where messages, channels and subscriptions are kept.
+        Where messages, channels and subscriptions are kept; ./tamis-data by default.
+    demo
+        Sample channels and subscriptions, and messages that keep coming. Without DIRECTORY they
+        are gone when it stops.
     http
         HOST:PORT for HTTP and WebSocket.
     stomp
@@ -83,7 +92,7 @@ def serve(
     given = {name: value for name, value in locals().items() if name not in _PARENTS}
     need_broker()
     if detach:
-        _detach(directory, given)
+        _detach(directory or DIRECTORY, given)
         return
     import logging
 
@@ -93,20 +102,24 @@ def serve(
     level = logging.WARNING if quiet else logging.INFO
     form = 'time=%(asctime)s level=%(levelname)s msg="%(message)s"'
     logging.basicConfig(level=level, format=form, stream=sys.stderr)
-    found = Settings(
-        directory,
-        Address.parse(http),
-        None if stomp is None else Address.parse(stomp, 61613),
-        None if packets is None else Address.parse(packets, 8217),
-        certificate,
-        key,
-        None if smtp is None else _mail_server(smtp, mail_from),
-        SocketLimits(connections, connections_per_address or 0),
-        tuple(origin or ()),
-        without_principals,
-        webhook_key,
-    )
-    run(found)
+    with contextlib.ExitStack() as stack:
+        if demo and directory is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tamis-demo-")))
+        found = Settings(
+            directory or DIRECTORY,
+            Address.parse(http),
+            None if stomp is None else Address.parse(stomp, 61613),
+            None if packets is None else Address.parse(packets, 8217),
+            certificate,
+            key,
+            None if smtp is None else _mail_server(smtp, mail_from),
+            SocketLimits(connections, connections_per_address or 0),
+            tuple(origin or ()),
+            demo,
+            without_principals,
+            webhook_key,
+        )
+        run(found)
 
 
 def _detach(directory: Path, given: dict[str, object]) -> None:

@@ -20,6 +20,7 @@ from tamis.pubsub.broker.records import Record
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.frames import encode
+from tamis.server.numbers import Whole
 from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.web.frame_reader import POLICY
@@ -30,16 +31,19 @@ FRAME = 0.25  # seconds between two frames
 ROWS = 50  # messages of one frame
 LARGE = 4_000  # bytes of a message that is not sent along
 MAX_REQUEST = 1 << 17  # bytes
+_BEHIND = 2_000  # messages that a page may have missed, and still gets
 _MANY = 500  # channels whose figures are added up once a second; more of them less often
 
 
 class Watch(msgspec.Struct, forbid_unknown_fields=True):
-    """What the page shows: messages of a channel. `misses`: also those that do not match."""
+    """What the page shows: messages of a channel. `misses`: also those that do not match; `after`:
+    the last sequence that the page knows of, so that nothing is missing in between."""
 
     channel: str = ""
     selector: str = ""
     subjects: str = ">"
     misses: bool = False
+    after: Whole = 0
     number: int = 0  # comes back with each row of it
 
 
@@ -127,12 +131,13 @@ class _Watching:
 
     async def begin(self) -> None:
         parts, watch = self._socket.parts, self._watch
-        wish = Wish(watch.selector, watch.subjects)
+        near = 0 < watch.after >= self._channel.live.next - _BEHIND
+        wish = Wish(watch.selector, watch.subjects, watch.after + 1 if near else "now")
         parts.subscribing.check(self._caller, self._channel, wish)
         if watch.misses:
             self._judge = Judge(self._channel.live.language)
             self._judge.add(0, watch.subjects, watch.selector, self._caller.selector)
-            wish = Wish("", watch.subjects)
+            wish.selector = ""
         await parts.subscribing.live(self._caller, self._channel, self._session, "live", wish)
         self._task = parts.hub.keep(self._tell())
         self._socket.send({"type": "watching", "number": watch.number})

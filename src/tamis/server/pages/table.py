@@ -8,7 +8,14 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from tamis.server.pages.view import View
-from tamis.server.pages.views import entering, overview_page
+from tamis.server.pages.views import (
+    channel_pages,
+    delivery_page,
+    entering,
+    overview_page,
+    subscription_pages,
+    why_page,
+)
 
 Handler = Callable[[View], Awaitable[Response]]
 
@@ -20,10 +27,31 @@ class Page(NamedTuple):
     open: bool = False  # also for people who have not logged in
 
 
+_C, _S = "/channels/{c}", "/channels/{c}/subscriptions/{s}"
 PAGES: tuple[Page, ...] = (
     Page("GET", "/login", entering.login_page, open=True),
     Page("POST", "/login", entering.log_in, open=True),
     Page("POST", "/logout", entering.log_out, open=True),
     Page("POST", "/theme", entering.choose_theme, open=True),
     Page("GET", "/", overview_page.overview_page),
+    Page("GET", "/channels", channel_pages.list_page),
+    Page("GET", "/new-channel", channel_pages.new_page),
+    Page("POST", "/new-channel", channel_pages.make),
+    Page("GET", _C, channel_pages.live_page),
+    Page("GET", f"{_C}/subscriptions", channel_pages.subscriptions_page),
+    Page("GET", f"{_C}/schema", channel_pages.schema_page),
+    Page("GET", f"{_C}/publish", channel_pages.publish_page),
+    Page("POST", f"{_C}/publish", channel_pages.publish),
+    Page("GET", f"{_C}/messages/{{n}}", channel_pages.message_page),
+    Page("GET", f"{_C}/subscribe", subscription_pages.subscribe_page),
+    Page("POST", f"{_C}/subscribe", subscription_pages.subscribe),
+    Page("GET", f"{_C}/values/{{a}}", subscription_pages.values),
+    Page("GET", _S, subscription_pages.subscription_page),
+    Page("POST", _S, subscription_pages.change),
+    Page("GET", f"{_S}/{{verb}}", subscription_pages.sure_page),
+    Page("POST", f"{_S}/{{verb}}", subscription_pages.act),
+    Page("GET", "/subscriptions", subscription_pages.search_page),
+    Page("GET", "/subscriptions.jsonl", subscription_pages.export),
+    Page("GET", "/why", why_page.why_page),
+    Page("GET", "/deliveries", delivery_page.deliveries_page),
 )

@@ -20,7 +20,7 @@ from tamis.server.web.answers import body
 MAX_FORM = 2 << 20  # bytes
 MAX_FIELDS = 1_000
 THEMES = ("light", "dark")
-PLACES: tuple[str, ...] = ()  # pages that the bar leads to
+PLACES = ("/channels", "/subscriptions", "/deliveries", "/why")  # pages that the bar leads to
 DONE = {
     "made": "The subscription was made.",
     "changed": "The selector was changed.",

@@ -40,6 +40,16 @@ async def subscription(parts: Parts, caller: Caller, request: Request) -> Respon
     return json(parts.shown(channel, found))
 
 
+async def versions(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Its filters, as far as messages may still be judged by them; the one in force is last."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    found = parts.subscribing.find(caller, channel, request.path_params["s"])
+    return json({"versions": [
+        {"since": one.since, "subjects": one.subjects, "selector": one.selector}
+        for one in found.versions
+    ]})  # fmt: skip
+
+
 async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Response:
     channel = parts.channels.get(caller, request.path_params["c"])
     caller.require("subscribe", channel.entry.name)

@@ -68,6 +68,7 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("GET", _S, subscriptions.subscription, "Show a subscription"),
     RouteEntry("PUT", _S, subscriptions.put_subscription,
                "Make or change a durable subscription", Wish),
+    RouteEntry("GET", f"{_S}/versions", subscriptions.versions, "Filters of a subscription"),
     RouteEntry("GET", f"{_S}/dead", subscriptions.dead_letters, "What a webhook gave up"),
     RouteEntry("DELETE", _S, subscriptions.end_subscription, "End a durable subscription"),
     RouteEntry("POST", f"{_S}/pause", subscriptions.pause, "Pause a durable subscription"),
