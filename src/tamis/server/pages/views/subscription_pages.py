@@ -14,7 +14,6 @@ from tamis.server.pages.diagrams import diagram
 from tamis.server.pages.rendering import HEADERS
 from tamis.server.pages.view import View, address, told
 from tamis.server.pages.views.channel_pages import SHOWN, named, recent
-from tamis.server.web.answers import status_of
 
 _ROWS = 12  # of messages beside the form
 _EXPORTED = 1_000  # subscriptions that are read at a time
@@ -55,7 +54,7 @@ async def _subscribing(
         error = error or problem
     rows_offered = rows_of(fields["selector"], channel["dialect"]) is not None
     return view.shown(
-        "subscribe.html", status_of(error) if error and view.request.method == "POST" else 200,
+        "subscribe.html", error.status if error and view.request.method == "POST" else 200,
         channel=channel, fields=fields, found=found, messages=messages, hits=hits, misses=misses,
         error=told(error) if error else None, bad=found is None, by_form=by_form, rows=rows,
         ops=OPS, offered=rows_offered or by_form, named=named(fields["selector"],
@@ -134,7 +133,7 @@ async def _subscription(view: View, error: TamisError | None = None, edited: str
         chosen["attributes"] if chosen else None,
     )  # fmt: skip
     return view.shown(
-        "subscription.html", status_of(error) if error else 200, channel=channel, one=one,
+        "subscription.html", error.status if error else 200, channel=channel, one=one,
         versions=versions, dead=dead, messages=messages, readable=readable, drawing=drawing,
         chosen=chosen, error=told(error) if error else None, edited=edited or one["selector"],
         named=named(one["selector"], channel["dialect"]), own=_own(view, one),
