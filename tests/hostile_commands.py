@@ -158,6 +158,8 @@ def ended(case: Case) -> tuple[int, str]:
             code = main(case.arguments)
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
+    except KeyboardInterrupt:  # it came as the command began or ended
+        code = 130
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
