@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from typing import cast
 
 from tamis.errors import InputError, RegistryError, TamisError
 from tamis.pubsub.broker.stored import Key
@@ -19,7 +20,7 @@ from tamis.server.deliveries.mail import (
     check_mail_address,
 )
 from tamis.server.deliveries.posting import Address, Poster
-from tamis.server.deliveries.sealing import Sealing
+from tamis.server.deliveries.sealing import Sealing, Target
 from tamis.server.deliveries.webhooks import Webhook
 from tamis.server.hub import Hub
 from tamis.server.spaces import kept_shape
@@ -69,13 +70,14 @@ class Deliveries:
         self.hub.registry.scrub()
         LOG.info("the secrets of %d webhooks are encrypted now", len(old))
 
-    def wanted(self, wish: Wish) -> dict[str, str | int]:
+    async def wanted(self, wish: Wish) -> Target:
         """Where a subscription is to be delivered, checked; empty: sessions fetch it."""
         if wish.webhook and wish.email:
             raise InputError("choose one of webhook and email")
         if wish.webhook:
             Address.parse(wish.webhook)
-            return self.sealing.sealed({"webhook": wish.webhook, "secret": wish.secret})
+            target = {"webhook": wish.webhook, "secret": wish.secret}
+            return cast(Target, await self.hub.in_registry(self.sealing.sealed, target))
         if not wish.email:
             return {}
         if self.mail is None:

@@ -51,7 +51,7 @@ async def put_space_subscription(parts: Parts, caller: Caller, request: Request)
     parts.spaces.get(caller, request.path_params["f"])
     caller.require_any("subscribe")
     name, wish = request.path_params["s"], await form(request, Wish)
-    delivery = parts.deliveries.wanted(wish)
+    delivery = await parts.deliveries.wanted(wish)
     made = await parts.spaces.keep(caller, _place(request), name, wish, delivery)
     for one in made.values():
         parts.deliveries.follow(one)

@@ -55,7 +55,7 @@ async def put_subscription(parts: Parts, caller: Caller, request: Request) -> Re
     caller.require("subscribe", channel.entry.name)
     name, wish = request.path_params["s"], await form(request, Wish)
     parts.subscribing.check(caller, channel, wish)
-    delivery = parts.deliveries.wanted(wish)
+    delivery = await parts.deliveries.wanted(wish)
     noted = asyncio.ensure_future(parts.notes(caller, channel, wish, name))  # beside the disk
     try:
         made = await parts.subscribing.durable(caller, channel, name, wish, delivery=delivery)
