@@ -18,7 +18,16 @@ from tamis.server.web.routes.table import ROUTES
 
 EXAMPLES = int(os.environ.get("TAMIS_SCHEMA", "3"))
 ENDLESS = ["/api/events", "/api/channels/{c}/live", "/api/flows/{f}/spaces/{x}/live"]
-KNOWN = {"c": "quotes", "s": "mine", "p": "alice", "a": "price", "t": "0", "f": "flow", "x": "Low"}
+KNOWN = {
+    "r": "edge",
+    "c": "quotes",
+    "s": "mine",
+    "p": "alice",
+    "a": "price",
+    "t": "0",
+    "f": "flow",
+    "x": "Low",
+}
 FLOW = {"text": "space quotes(symbol: string, price: double)\nquotes -> Low : select price < 9"}
 
 

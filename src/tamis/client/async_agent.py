@@ -337,6 +337,10 @@ class AsyncAgent:
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:  # else the program has just left it
                     await known.lose(Lost(found["first"], found["last"], found["reason"]))
+            case "in_force":
+                known = self._subscribed.get(found["subscription"])
+                if known is not None:
+                    known.since = found["since"]
             case "replaced":
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:

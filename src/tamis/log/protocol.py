@@ -49,6 +49,10 @@ class Log(Protocol):
         """The openings of the log (see `epochs.py`) in which its messages were appended; of a
         copy, those of its home, as they were kept last. The newest is the last one."""
 
+    @property
+    def copies(self) -> set[int]:
+        """The channels that are sparse copies."""
+
     def keep_epochs(self, channel: int, epochs: Epochs) -> None:
         """Make the channel a sparse copy, with these epochs of its home."""
 

@@ -101,7 +101,7 @@ class SqliteLog:
             add_used(self._writer)
             self._mark = Mark(self.path)
             self._check(self._mark)
-            self._copies = {n for (n,) in self._writer.execute("SELECT channel FROM copy")}
+            self.copies = {n for (n,) in self._writer.execute("SELECT channel FROM copy")}
             if highest_only(self._writer):
                 with self._transaction():
                     self._insert(_REMEMBER, stored_numbers(self._writer))
@@ -189,9 +189,9 @@ class SqliteLog:
             raise LogError(f"channel {channel} goes on at {expected:,}, not at {block.first:,}")
         execute = self._writer.execute
         execute(_NEXT, (channel, block.last + 1))
-        if (block.covers is not None) != (channel in self._copies):
+        if (block.covers is not None) != (channel in self.copies):
             raise LogError(f"channel {channel}: copies take blocks that cover ranges, others none")
-        if channel in self._copies:
+        if channel in self.copies:
             if not records and self._extend(block):
                 return
         elif channel not in self._begun:
@@ -262,7 +262,7 @@ class SqliteLog:
         with self._told():
             query = "SELECT name, first FROM epoch WHERE channel = ? ORDER BY first"
             stored = tuple(Epoch(*row) for row in self._reader.execute(query, (channel,)))
-            if channel in self._copies or channel in self._begun:
+            if channel in self.copies or channel in self._begun:
                 return stored
             return begun(stored, self.epoch, self.bounds(channel)[1])
 
@@ -272,14 +272,14 @@ class SqliteLog:
             rows = [(channel, epoch.first, epoch.name) for epoch in epochs]
             self._writer.executemany("INSERT INTO epoch VALUES (?, ?, ?)", rows)
             self._writer.execute("INSERT OR IGNORE INTO copy VALUES (?)", (channel,))
-        self._copies.add(channel)
+        self.copies.add(channel)
 
     def drop(self, channel: int) -> None:
         with self._transaction():
             for table in ("block", "subject", "publisher_numbers", "message_id", "epoch", "copy"):
                 self._writer.execute(f"DELETE FROM {table} WHERE channel = ?", (channel,))
             self._writer.execute("DELETE FROM channel WHERE id = ?", (channel,))
-        self._copies.discard(channel)
+        self.copies.discard(channel)
         self._begun.discard(channel)
 
     # --- reading -----------------------------------------------------------------
@@ -343,7 +343,7 @@ class SqliteLog:
 
     def _covers(self, channel: int, start: int, last: int, records: list[Record]) -> bool:
         """Whether these may be the records of a block that covers this range."""
-        if channel not in self._copies:
+        if channel not in self.copies:
             return records[0].sequence == start and records[-1].sequence == last
         return not records or (start <= records[0].sequence and records[-1].sequence <= last)
 

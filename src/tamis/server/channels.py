@@ -163,6 +163,43 @@ class Channels:
         entry = await self.hub.in_registry(self.hub.registry.create_channel, make)
         return self._open(entry, {})
 
+    async def adopt(self, entry: ChannelEntry) -> Open:
+        """A copy of a channel whose home is elsewhere, as it is there; its number is our own.
+        RegistryError if a channel of this name is at home here."""
+        async with self._changing.alone((entry.tenant, entry.name)):
+            return await uncut(self._adopt(entry))
+
+    async def _adopt(self, entry: ChannelEntry) -> Open:
+        known, hub = self.by_name.get((entry.tenant, entry.name)), self.hub
+        if known is None:
+            made = await hub.in_registry(
+                hub.registry.create_channel,
+                lambda number: msgspec.structs.replace(entry, number=number, version=1),
+            )
+            await hub.in_writer(hub.log.keep_epochs, made.number, ())
+            return self._open(made, {})
+        if known.entry.number not in hub.log.copies:
+            raise RegistryError(f"channel {entry.name} is at home here already")
+        kept = {"number": known.entry.number, "version": known.entry.version}
+        told = msgspec.structs.replace(entry, **kept)
+        if told != known.entry:
+            (channel,) = read_channels(entry.form).values()
+            await self._replace(known, told, channel)
+            known.live.language = known.live.judge.language = Language(
+                channel.schema, entry.semantics, entry.dialect
+            )
+        return known
+
+    async def begin_anew(self, known: Open) -> Open:
+        """Drop a copy, which is of another log than its home's. Subscriptions stay."""
+        number = known.entry.number
+        self.hub.broker.close(number)
+        self.hub.pump()
+        await self.hub.in_writer(self.hub.log.drop, number)
+        await self.hub.in_writer(self.hub.log.keep_epochs, number, ())
+        bounds = {p.login: p.selector for p in self.hub.registry.principals()}
+        return self._open(known.entry, bounds)
+
     async def change(self, caller: Caller, name: str, form: ChannelForm) -> Open:
         caller.require("manage", name)
         async with self._changing.alone((caller.tenant, name)):

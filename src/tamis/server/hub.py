@@ -11,21 +11,23 @@ import itertools
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from tamis.errors import HoleError, LogError, RegistryError, TamisError
+from tamis.errors import BusyError, HoleError, LogError, RegistryError, TamisError
 from tamis.log import Log
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.machine import Broker, BrokerLimits, failed
+from tamis.pubsub.broker.records import Block
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
+from tamis.pubsub.links import effects as fx
 from tamis.registry import AuditEntry, Registry
 from tamis.server import frames
 from tamis.server.absences import Absences
@@ -35,6 +37,8 @@ from tamis.server.watching import Watch
 
 Answer = Callable[[Any], None]  # takes what was asked for, or a TamisError
 Sink = Callable[[act.ToSession], None]
+# First and last sequence, filters as subjects and selector, a selector to AND to all of them.
+Fetch = Callable[[int, int, Iterable[tuple[str, str]], str], Awaitable[fx.Got]]
 Write = Callable[[bytes, int], None]  # takes a frame, and how many messages are in it
 T = TypeVar("T")
 LOG = logging.getLogger("tamis.server")
@@ -44,6 +48,7 @@ _PAUSES = (0.1, 0.5, 2.0)  # seconds before the log is read again that could not
 _PACE = 2_048  # messages that are judged at a time, at first
 _TIDIED = 16  # subscriptions that are let go at a time
 _SOON = 0.001  # seconds
+_UNHEARD = 5.0  # seconds that a subscription waits for the home to be heard of
 _TALLY, _TALLIES = 5.0, 2_000  # seconds between two writes of counters; how many at a time
 _SETTLE, _SETTLED = 1.0, 2_000  # seconds between two looks at idle cursors; how many at a time
 _AUDITS = 10_000  # of them that wait while the disk is full
@@ -79,6 +84,13 @@ class Hub:
         self._tasks: set[asyncio.Future[Any]] = set()
         self._ticking = self._stopping = False
         self.loop = asyncio.get_running_loop()
+        # Of channels whose home is elsewhere: who publishes there, and reads what is not here.
+        self.elsewhere: dict[int, Callable[[str, Sequence[Draft], Answer], None]] = {}
+        self.reading: dict[int, Callable[[act.Read], Awaitable[None]]] = {}
+        self.fetching: dict[int, Fetch] = {}
+        self.appended: Callable[[Block], None] = lambda _: None  # a block that was published here
+        self.trimmed: Callable[[int, int], None] = lambda *_: None  # a channel, its new beginning
+        self.in_force: dict[int, Callable[[Subscription, int], None]] = {}  # by session
         self.left: Callable[[Subscription], None] = lambda _: None  # see `act.Left`
         self.last: list[Callable[[], None]] = []  # what is done before the files are closed
         self.closed: list[Callable[[], None]] = []  # and what afterwards
@@ -213,6 +225,9 @@ class Hub:
         self, channel: int, publisher: str, drafts: Sequence[Draft], answer: Answer
     ) -> None:
         """Answers with the sequences once all is in the log, or with what went wrong."""
+        if (home := self.elsewhere.get(channel)) is not None:
+            home(publisher, drafts, answer)
+            return
         request = next(self._count)
         self.broker.publish(request, channel, publisher, drafts)
         self._answers[request] = answer
@@ -240,6 +255,7 @@ class Hub:
     def disconnect(self, session: int) -> None:
         self._sinks.pop(session, None)
         self._writers.pop(session, None)
+        self.in_force.pop(session, None)
         self.broker.disconnect(session)
         self.pump()
 
@@ -296,10 +312,16 @@ class Hub:
             with self._guarded("searching for subscriptions that fail"):
                 self.broker.search(1)
         self._searching = False
-        self._match()
+        self.match()
 
     async def judged(self, live: LiveChannel) -> None:
-        """Wait until what is committed now was judged: who subscribes later does not get it."""
+        """Wait until what is committed now was judged: who subscribes later does not get it. A copy
+        that has not heard of its home yet does not know what comes later."""
+        end = time.monotonic() + _UNHEARD
+        while live.elsewhere is not None and not live.elsewhere.begun:
+            if time.monotonic() > end:
+                raise BusyError("this router has not heard of the home of the channel yet")
+            await asyncio.sleep(_SOON)
         last = live.next - 1
         while live.matched < last and live.number in self.broker.channels:
             await asyncio.sleep(_SOON)
@@ -428,11 +450,13 @@ class Hub:
             self.watch.fault("a commit that is stored", error)
         self.problem = ""
         self.broker.committed()
+        for block in action.blocks:
+            self.appended(block)
         self._close_group()
         self.pump()
-        self._match()
+        self.match()
 
-    def _match(self) -> None:
+    def match(self) -> None:
         """Judge what waits, unless slices of that are to come already."""
         if self._matching:
             self.pump()
@@ -484,12 +508,16 @@ class Hub:
             self.broker.not_stored(failed(error))
         else:
             self.broker.stored()
-        self._match()
+        self.match()
 
     async def _read(self, action: act.Read) -> None:
         """What cannot be read is tried again; the subscription is set aside if that does not help.
         A hole in the log is passed over, and reported."""
         one, tries = action.subscription, 0
+        if (elsewhere := self.reading.get(one.channel)) is not None:
+            await elsewhere(action)
+            self.pump()
+            return
         while True:
             try:
                 read = partial(self.log.read, one.channel, action.first, action.most)

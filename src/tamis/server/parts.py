@@ -23,6 +23,8 @@ from tamis.server.deliveries.sealing import KEY, Sealing
 from tamis.server.frames import Frames
 from tamis.server.history import History
 from tamis.server.hub import Hub
+from tamis.server.links.network import Network
+from tamis.server.links.uplink import name_of
 from tamis.server.pauses import Pauses
 from tamis.server.publishing import Publishing
 from tamis.server.recognition import Recognition
@@ -49,6 +51,7 @@ class Parts:
     questions: Pool  # other work that would hold up the event loop
     channels: Channels
     publishing: Publishing
+    network: Network
     subscribing: Subscribing
     frames: Frames
     frames_with_origin: Frames
@@ -71,6 +74,7 @@ class Parts:
         limits: BrokerLimits | None = None,
         mail: MailServer | None = None,
         webhook_key: Path | None = None,
+        name: str = "",
     ) -> Parts:
         log, registry, unlock = folder.opened(directory)
         hub = Hub(log, registry, limits)
@@ -86,15 +90,18 @@ class Parts:
         proofs = Pool("proofs", PROOF_THREADS, 1, WAITING)
         questions = Pool("questions", QUESTION_THREADS, 1, WAITING)
         publishing = Publishing(hub)
+        network = Network(hub, channels, publishing, name or name_of(directory))
+        network.kick = visits.kick
         hub.last += [recognition.close, proofs.close, questions.close, publishing.checking.close]
         return cls(directory, hub, door, recognition, proofs, questions, channels, publishing,
-                   subscribing, Frames(), Frames(origin=True), deliveries,
+                   network, subscribing, Frames(), Frames(origin=True), deliveries,
                    Spaces(channels, subscribing), History(hub), visits,
                    Retention(hub, channels), Pauses(), gate or Gate(), Spelling(hub))  # fmt: skip
 
     def start(self) -> None:
         self.hub.start()
         self.channels.load()
+        self.network.start()
         self.deliveries.load()
         self.spaces.load()
         self.history.start()

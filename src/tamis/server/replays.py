@@ -6,18 +6,21 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 
-from tamis.errors import HoleError
+from tamis.errors import HoleError, LogError
 from tamis.log import Log
+from tamis.pubsub.broker.actions import TRIMMED
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.machine import failed
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Open
+from tamis.server.hub import Fetch
 from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.visits import Visit
 
+_PATIENCE = 10.0  # seconds that a replay waits for another router
 _MANY = 1_000  # subjects that are looked up one by one
 _AT_ONCE = 16_384  # records that are read at a time
 _TOGETHER = 256  # of them that are handed over at a time
@@ -31,6 +34,10 @@ async def replayed(
     the place of what was there. The index of subjects tells which blocks need not be read. Rights
     are looked at before every read: a replay may take long."""
     hub, number = parts.hub, channel.entry.number
+    if (fetch := hub.fetching.get(number)) is not None:
+        async for found in _fetched(parts, visit, channel, wish, fetch, first, end):
+            yield found
+        return
     wanted = await hub.in_reader(_wanted, hub.log, number, wish.subjects)
     caller, judge = visit.caller, _judge(visit.caller, channel, wish)
     while first < end:
@@ -55,6 +62,27 @@ async def replayed(
         for piece in _pieces(hits):
             yield piece
             await asyncio.sleep(0)  # a peer that reads fast must not keep others from their turn
+
+
+async def _fetched(
+    parts: Parts, visit: Visit, channel: Open, wish: Wish, fetch: Fetch, first: int, end: int
+) -> AsyncIterator[list[Record] | HoleError]:
+    """The same at a router whose copy has only what is wanted there: from above."""
+    while first < end:
+        parts.subscribing.check(visit.caller, channel, wish)
+        filters = [(wish.subjects, wish.selector)]
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                got = await fetch(first, end - 1, filters, visit.caller.selector)
+        except TimeoutError:
+            raise LogError("the home of the channel cannot be reached now", "try again") from None
+        if got.lost:
+            hole = HoleError("", "", first, got.last)
+            hole.reason = TRIMMED
+            yield hole
+        for piece in _pieces(list(got.records)):
+            yield piece
+        first = got.last + 1
 
 
 def _wanted(log: Log, channel: int, subjects: str) -> set[str] | None:

@@ -46,7 +46,7 @@ class Retention:
         await hub.absences.advance(known.live, before)
         if before > first and self.channels.by_number.get(number) is known:
             await hub.settle_before_trim(known.live, before)
-            await hub.in_writer(hub.log.trim, number, before)
+            hub.trimmed(number, await hub.in_writer(hub.log.trim, number, before))
 
     def _now(self) -> float:
         return min(self.clock.now(), self.hub.clock.now())

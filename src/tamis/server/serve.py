@@ -24,6 +24,7 @@ from tamis.errors import InputError
 from tamis.server import demo
 from tamis.server.deliveries import MailServer
 from tamis.server.detaching import announce
+from tamis.server.links.uplink import Uplink, Ways
 from tamis.server.pages.site import application
 from tamis.server.parts import Parts
 from tamis.server.sockets.accepting import Acceptor, listen
@@ -83,6 +84,10 @@ class Settings:
     demo: bool = False  # sample channels, and messages that keep coming
     without_principals: bool = False  # it may start beyond the loopback though none exists
     webhook_key: Path | None = None  # encrypts their secrets; None: a file in the directory
+    name: str = ""  # of this router; empty: one is made and kept
+    parents: tuple[str, ...] = ()  # URL or URL#CHANNEL,CHANNEL, in the order in which to try
+    parent_token: str = field(default="", repr=False)
+    parent_ca: str = ""
 
     @property
     def local(self) -> bool:
@@ -149,13 +154,14 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
     """A server for as long as the context lasts; afterwards it has drained and stopped."""
     async with contextlib.AsyncExitStack() as stack:
         settings.context()  # bad certificates are refused before anything is opened
+        ways = Ways.of(settings.parents, settings.parent_token, settings.parent_ca)
         origins = Origins(settings.origins)
         stack.enter_context(thinned())
         gate = Gate(settings.sockets)
         listening = stack.enter_context(listen(settings.http.host, settings.http.port))
         try:
             parts = Parts.at(settings.directory, gate, local=settings.local, mail=settings.mail,
-                             webhook_key=settings.webhook_key)  # fmt: skip
+                             webhook_key=settings.webhook_key, name=settings.name)  # fmt: skip
         except OSError as error:
             place = error.filename or settings.directory
             raise InputError(f"{place}: {error.strerror}") from None
@@ -167,6 +173,11 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
         server = await _start_web(stack, settings, parts, listening, origins)
         stomp = _start(stack, settings, StompServer(parts), settings.stomp)
         packets = _start(stack, settings, PacketsServer(parts), settings.packets)
+        for way in ways:
+            uplink = Uplink(parts.network, way)
+            parts.network.uplinks.append(uplink)
+            parts.hub.keep(uplink.run())
+        stack.callback(parts.network.drain, f"{parts.network.name} stops")
         yield Running(parts, listening.getsockname()[1], stomp, packets, server)
 
 

@@ -94,6 +94,12 @@ class Visits:
         finally:
             self.leave(visit)
 
+    def kick(self, session: int) -> None:
+        """Let a session come back anew: what it holds is not what it was."""
+        visit = self._by_session.get(session)
+        if visit is not None:
+            visit.end(AccessError("come back: a channel begins anew"))
+
     def _run_out(self, visit: Visit) -> None:
         self._close(visit, AccessError("the token has run out", known=False))
 

@@ -43,6 +43,13 @@ def serve(
     webhook_key: Annotated[
         Path | None, Parameter(show_default=False, env_var="TAMIS_WEBHOOK_KEY")
     ] = None,
+    name: Annotated[str, Parameter(show_default=False)] = "",
+    parent: Annotated[list[str] | None, Parameter(show_default=False, negative="")] = None,
+    parent_token: Annotated[
+        str,
+        Parameter(env_var="TAMIS_PARENT_TOKEN", show_default=False, allow_leading_hyphen=True),
+    ] = "",
+    parent_ca: Annotated[str, Parameter(show_default=False)] = "",
     quiet: Annotated[bool, Parameter(negative="")] = False,
     detach: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
@@ -84,6 +91,15 @@ def serve(
     webhook_key
         A file with the key that encrypts the secrets of webhooks, made if there is none; else
         webhooks.key in DIRECTORY.
+    name
+        What this router is called in a network; by default a name that is made once.
+    parent
+        URL of a router that this one follows, or URL#CHANNEL,CHANNEL for some channels only; of
+        several for the same channels the next one is taken when one does not answer.
+    parent_token
+        A token of a principal of the parents, whose rights the link has.
+    parent_ca
+        A file of certificate authorities for https parents, instead of those of the system.
     quiet
         Log warnings and errors only.
     detach
@@ -118,6 +134,10 @@ def serve(
             demo,
             without_principals,
             webhook_key,
+            name,
+            tuple(parent or ()),
+            parent_token,
+            parent_ca,
         )
         run(found)
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 from operator import add, attrgetter
+from typing import Protocol
 
 import numpy as np
 
@@ -21,9 +22,23 @@ from tamis.pubsub.broker.seats import Numbers, Seats, Share
 from tamis.pubsub.broker.session import Session
 from tamis.pubsub.broker.stored import Key, Stored, Tally, Version
 from tamis.pubsub.broker.subscription import Subscription
+from tamis.pubsub.links.epochs import Epoch
 
 _BODY, _SUBJECT = attrgetter("body"), attrgetter("subject")
 Judged = tuple[Numbers, Numbers]  # see `Judge.judge`
+
+
+class Elsewhere(Protocol):
+    """The home of a channel, if this is a copy: it is told what is wanted here."""
+
+    since: dict[str, int]  # by subscription: from where on the copy has all that it wants
+
+    @property
+    def begun(self) -> bool: ...
+    @property
+    def epochs(self) -> tuple[Epoch, ...]: ...
+    def put(self, subscription: Subscription) -> None: ...
+    def remove(self, subscription: Subscription) -> None: ...
 
 
 class LiveChannel:
@@ -47,6 +62,7 @@ class LiveChannel:
         self._by_number: list[Subscription | None] = [None]
         self.seats = Seats()
         self._free: list[int] = []  # numbers that can be given again
+        self.elsewhere: Elsewhere | None = None
         self.published = self.matches = self.deliveries = 0
         self.counted: set[int] = set()  # numbers of those whose counters changed lately
 
@@ -70,6 +86,10 @@ class LiveChannel:
             self.owned.add(subscription)
         self.subscriptions[subscription.name] = subscription
         self.judge.put(*subscription.judge_filter())
+        if self.elsewhere is not None:
+            if subscription.live:
+                subscription.live, subscription.position = False, self.matched + 1
+            self.elsewhere.put(subscription)
         subscription.problem = ""
         self.aside.discard(subscription.name)
 
@@ -98,8 +118,14 @@ class LiveChannel:
         for one in many:
             self.owned.add(one)
 
+    def in_force(self, subscription: Subscription) -> bool:
+        """Whether the copy gets all that it wants; a home always does."""
+        return self.elsewhere is None or subscription.name in self.elsewhere.since
+
     def remove(self, subscription: Subscription) -> None:
         del self.subscriptions[subscription.name]
+        if self.elsewhere is not None:
+            self.elsewhere.remove(subscription)
         self.aside.discard(subscription.name)
         self.owned.remove(subscription)
         self._by_number[subscription.number] = None

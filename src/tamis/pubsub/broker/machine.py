@@ -9,7 +9,7 @@ before the commit, and a filter that changes is stored before any message is jud
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -144,6 +144,14 @@ class Broker:
     def follow(self, block: Block) -> None:
         """(In a copy.) A block that came over a link is in the log; `match` judges it."""
         self.channels[block.channel].follow(block)
+
+    def begin(self, number: int, names: Iterable[Hashable]) -> list[Subscription]:
+        """(In a copy.) These subscriptions are in force now."""
+        held = self.channels[number].subscriptions
+        found = [held[name] for name in names if isinstance(name, str) and name in held]
+        for subscription in found:
+            self._resume(subscription)
+        return found
 
     def jump(self, number: int, first: int) -> None:
         """(In a copy.) The log begins at `first`, and all before is gone."""
@@ -356,6 +364,8 @@ class Broker:
         channel = self.channels.get(subscription.channel)
         if channel is None or subscription.session is None or subscription.paused:
             return
+        if not channel.in_force(subscription):
+            return  # it begins when the home has heard of it
         if subscription.position > channel.matched:
             subscription.live, subscription.judged, subscription.short = True, None, False
         else:
@@ -427,7 +437,8 @@ class Broker:
     def _feed(self, subscription: Subscription) -> None:
         if subscription.reading or subscription.live or not subscription.ready:
             return
-        if subscription.channel not in self.channels:
+        channel = self.channels.get(subscription.channel)
+        if channel is None or not channel.in_force(subscription):
             return
         if subscription.position <= subscription.recap.sequence:
             self._feed_recap(subscription)

@@ -18,6 +18,7 @@ from tamis.server.access import Caller
 from tamis.server.parts import Parts
 from tamis.server.web.answers import Handler, failed, json
 from tamis.server.web.json_socket import Connection
+from tamis.server.web.link_socket import LinkConnection
 from tamis.server.web.openapi import document
 from tamis.server.web.origins import Origins
 from tamis.server.web.raw_socket import NAME, RawSocket
@@ -85,15 +86,43 @@ def socket_endpoint(reception: Reception) -> Callable[[WebSocket], Awaitable[Non
     return talk
 
 
+def link_endpoint(reception: Reception) -> Callable[[WebSocket], Awaitable[None]]:
+    """Where other routers come, whose parent this one is."""
+
+    async def talk(socket: WebSocket) -> None:
+        try:
+            headers = Headers(raw=socket.scope["headers"])
+            caller = await reception.caller(headers, socket.client)
+            caller.require_any("subscribe")
+        except TamisError as error:
+            await socket.send_denial_response(failed(error))
+            return
+        name = socket.query_params.get("name", "?")[:100]
+        await socket.accept()
+        raw: RawSocket = socket.scope["extensions"][NAME]
+        connection = LinkConnection(reception.parts, caller, raw, name)
+        try:
+            while (await socket.receive())["type"] != "websocket.disconnect":
+                pass
+        finally:
+            connection.close()
+
+    return talk
+
+
 def application(parts: Parts, origins: Origins) -> ASGIApp:
     """WebSockets of /ws are talked to straight away: what Starlette puts around a request would be
     held by every connection as long as it lasts."""
     reception = Reception(parts, origins)
     routed, talk = _routed(reception), socket_endpoint(reception)
 
+    link = link_endpoint(reception)
+
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket" and scope["path"] == "/ws":
             await talk(WebSocket(scope, receive, send))
+        elif scope["type"] == "websocket" and scope["path"] == "/links":
+            await link(WebSocket(scope, receive, send))
         else:
             await routed(scope, receive, send)
 

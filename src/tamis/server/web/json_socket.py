@@ -12,6 +12,7 @@ import msgspec
 from tamis.errors import AccessError, MessageError, SelectorError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.stored import Key
+from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.links.epochs import Epochs, agreed
 from tamis.server.access import Caller
 from tamis.server.channels import Open
@@ -107,6 +108,7 @@ class Connection:
         self._unwritten = 0  # messages in binary frames that the transport may still hold
         self.session = parts.hub.connect(self._sink, write=None if arrow or origin else self._send)
         self.visit = parts.visits.enter(caller, self._send_away, self.session)
+        parts.hub.in_force[self.session] = self._in_force
         raw.attach(self._take, self._flush)
 
     @property
@@ -122,6 +124,10 @@ class Connection:
     def close(self) -> None:
         self.parts.visits.leave(self.visit)
         self.parts.hub.disconnect(self.session)
+
+    def _in_force(self, one: Subscription, since: int) -> None:
+        """The home of the channel has heard of it: nothing from `since` on is missed anywhere."""
+        self._tell(type="in_force", subscription=one.label, since=since)
 
     # --- out ------------------------------------------------------------------------
 
@@ -316,7 +322,7 @@ class Connection:
         parts.subscribing.check(caller, channel, wish)
         notes = await parts.notes(caller, channel, wish, found.name)
         make = parts.subscribing
-        epochs = await parts.hub.in_reader(parts.hub.log.epochs, channel.entry.number)
+        epochs = await self._epochs(channel)
         if found.epoch:
             self._check_log(found, channel, wish, epochs)
         if found.durable:
@@ -328,10 +334,20 @@ class Connection:
         self._tell(type="subscribed", request=found.request, name=found.name, notes=notes,
                    cursor=one.cursor, epoch=epochs[-1].name if epochs else "")  # fmt: skip
 
+    async def _epochs(self, channel: Open) -> Epochs:
+        hub, live = self.parts.hub, channel.live
+        await hub.judged(live)
+        if live.elsewhere is not None:
+            return live.elsewhere.epochs
+        epochs: Epochs = await hub.in_reader(hub.log.epochs, channel.entry.number)
+        return epochs
+
     def _check_log(self, found: Subscribe, channel: Open, wish: Wish, epochs: Epochs) -> None:
         """Tell the peer, before any message, if this is not the log that it knows: up to where the
         two agree. It goes on after that."""
-        known = min(agreed(epochs, found.epoch, found.have), channel.live.next - 1)
+        known = agreed(epochs, found.epoch, found.have)
+        if channel.live.elsewhere is None:  # a copy may be behind the peer
+            known = min(known, channel.live.next - 1)
         if known < found.have:
             self._tell(type="replaced", subscription=found.name, agreed=known)
             found.done = min(found.done, known)

@@ -14,6 +14,7 @@ from tamis.server.web.routes import (
     flows,
     health,
     inspecting,
+    links,
     overview,
     principals,
     replaying,
@@ -37,7 +38,7 @@ class RouteEntry(NamedTuple):
 
 OPEN = {"/health": health.health, "/metrics": health.metrics}
 _C, _S, _P = "/api/channels/{c}", "/api/channels/{c}/subscriptions/{s}", "/api/principals/{p}"
-_X = "/api/flows/{f}/spaces/{x}"
+_X, _L = "/api/flows/{f}/spaces/{x}", "/api/links/{r}/{c}"
 _PAGE = ("q", "after", "limit")
 _RANGE = ("first", "before", "since", "until", "selector", "subjects", "limit")
 ROUTES: tuple[RouteEntry, ...] = (
@@ -104,5 +105,11 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("POST", f"{_P}/tokens", principals.make_token, "Make a token", TokenForm),
     RouteEntry("GET", f"{_P}/tokens", principals.tokens, "List tokens, without their secrets"),
     RouteEntry("DELETE", f"{_P}/tokens/{{t}}", principals.end_token, "End a token"),
+    RouteEntry("GET", "/api/links", links.links, "Links to other routers"),
+    RouteEntry("POST", "/api/links/drain", links.drain, "Send children to other parents"),
+    RouteEntry("POST", f"{_L}/pause", links.pause, "Send a child nothing for a while"),
+    RouteEntry("POST", f"{_L}/resume", links.resume, "Go on sending"),
+    RouteEntry("GET", f"{_L}/why", links.why, "Why a message crosses a link",
+               query=("sequence",)),
     RouteEntry("GET", "/api/audit", principals.audit, "Who changed what", query=("limit",)),
 )  # fmt: skip

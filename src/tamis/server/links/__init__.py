@@ -1,0 +1,1 @@
+"""Links to other routers: sockets, disk and rights around `tamis.pubsub.links`."""

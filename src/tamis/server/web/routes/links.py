@@ -1,0 +1,57 @@
+"""Links to other routers: list, pause, drain, and why a message crosses."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tamis.errors import InputError
+from tamis.server.access import Caller
+from tamis.server.parts import Parts
+from tamis.server.web.answers import json, whole_number
+
+
+async def links(parts: Parts, caller: Caller, request: Request) -> Response:
+    caller.require_any("manage")
+    network = parts.network
+    ways = [{"address": one.address, "state": one.state} for one in network.uplinks]
+    return json({"router": network.name, "parents": ways, "links": network.shown(caller)})
+
+
+async def pause(parts: Parts, caller: Caller, request: Request) -> Response:
+    return await _paused(parts, caller, request, paused=True)
+
+
+async def resume(parts: Parts, caller: Caller, request: Request) -> Response:
+    return await _paused(parts, caller, request, paused=False)
+
+
+async def _paused(parts: Parts, caller: Caller, request: Request, *, paused: bool) -> Response:
+    child, channel = request.path_params["r"], request.path_params["c"]
+    node = parts.network.branch(caller, child, channel)
+    node.router.pause(child, paused=paused)
+    node.pump()
+    await parts.audit(caller, "link.pause" if paused else "link.resume", f"{child} {channel}")
+    return Response(status_code=204)
+
+
+async def drain(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Children go to other parents, until this router starts again."""
+    caller.require("manage", "*")
+    parts.network.drain(f"{parts.network.name} is drained")
+    await parts.audit(caller, "link.drain", parts.network.name)
+    return Response(status_code=204)
+
+
+async def why(parts: Parts, caller: Caller, request: Request) -> Response:
+    """The wants of a child that a message satisfies."""
+    child, channel = request.path_params["r"], request.path_params["c"]
+    node = parts.network.branch(caller, child, channel)
+    sequence = whole_number(request, "sequence", 0, 2**63 - 1)
+    read = parts.hub.log.read
+    found = await parts.hub.in_reader(read, node.number, sequence, 1)
+    if not found or found[0].sequence != sequence:
+        raise InputError(f"{parts.network.name} does not have message {sequence} of {channel}")
+    parent = node.router.parent
+    wants = parent.sieve.why(parent.branches[child].child, found[0])
+    return json({"crosses": bool(wants), "wants": [one._asdict() for one in wants]})

@@ -1,0 +1,218 @@
+"""Routers joined by links, in one process: real sockets, real logs."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from itertools import pairwise
+
+import pytest
+
+from server.servers import QUOTES, served
+from server.test_kill import free_port
+from tamis.client import Agent
+from tamis.errors import TamisError
+from tamis.registry.values import Principal, Right
+from tamis.server.access import new_token
+from tamis.server.serve import Address
+
+
+class Network:
+    """Routers by name; agents of theirs."""
+
+    def __init__(self, stack, root):
+        self.stack, self.root = stack, root
+        self.routers, self.agents = {}, {}
+        self.running = {}
+
+    def add(self, name, *parents, **more):
+        urls = tuple(p if "://" in p else self.routers[p].url for p in parents)
+        own = ExitStack()
+        self.running[name] = own
+        found = own.enter_context(served(self.root / name, name=name, parents=urls,
+                                         stomp=None, packets=None, **more))  # fmt: skip
+        self.routers[name] = found
+        self.stack.push(own)
+        return found
+
+    def agent(self, *names):
+        return self.stack.enter_context(Agent([self.routers[n].url for n in names]))
+
+    def links(self, name):
+        with self.routers[name].http() as http:
+            return http.get("/api/links").json()["links"]
+
+
+@pytest.fixture
+def net(tmp_path):
+    with ExitStack() as stack:
+        yield Network(stack, tmp_path)
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.01)
+
+
+def chain(net, *names):
+    net.add(names[0])
+    writer = net.agent(names[0])
+    writer.put_channel("quotes", QUOTES)
+    for above, name in pairwise(names):
+        net.add(name, above)
+        until(lambda name=name: joined(net, name))
+    return writer
+
+
+def joined(net, name):
+    nodes = net.routers[name].parts.network.nodes.values()
+    return bool(nodes) and all(node.router.connected for node in nodes)
+
+
+def test_what_is_wanted_at_the_end_of_a_chain_arrives_there(net):
+    writer = chain(net, "home", "middle", "edge")
+    edge = net.agent("edge")
+    mine = edge.subscribe("quotes", "price > 10", durable="mine")
+    cheap = edge.subscribe("quotes", "price < 2")
+    writer.publish_many("quotes", [{"attributes": {"price": float(p)}} for p in range(20)])
+    assert [mine.get(5).sequence for _ in range(9)] == list(range(12, 21))
+    assert [cheap.get(5).sequence for _ in range(2)] == [1, 2]
+    kept = net.routers["edge"].parts.hub.log.read(1, 1, 100)
+    assert [r.sequence for r in kept] == [1, 2, *range(12, 21)]
+    assert edge.publish("quotes", {"price": 50.0}) == 21
+    assert mine.get(5).sequence == 21
+    assert [row["wants"] for row in net.links("middle")] == [2, 2]
+    with net.routers["middle"].http() as http:
+        why = http.get("/api/links/edge/quotes/why?sequence=15").json()
+        assert why["crosses"]
+        assert "price > 10" in why["wants"][0]["selector"]
+        assert http.get("/api/links/edge/quotes/why?sequence=5").status_code == 422
+
+
+def stop(net, name):
+    net.running[name].close()
+
+
+def test_who_subscribed_at_the_end_gets_what_is_published_after_the_middle_restarted(net):
+    """What NATS users reported again and again: interest that is gone after a reconnect."""
+    writer = chain(net, "home", "middle", "edge")
+    port = net.routers["middle"].found.http
+    mine = net.agent("edge").subscribe("quotes", "price > 10")
+    writer.publish("quotes", {"price": 11.0})
+    assert mine.get(5).sequence == 1
+    stop(net, "middle")
+    writer.publish("quotes", {"price": 12.0})
+    net.add("middle", "home", http=Address("127.0.0.1", port))
+    writer.publish("quotes", {"price": 13.0})
+    assert [mine.get(10).sequence for _ in range(2)] == [2, 3]
+    until(lambda: joined(net, "edge"))
+    digests = {row["digest"] for n in ("middle", "edge") for row in net.links(n)}
+    assert len(digests) == 1
+
+
+def test_an_agent_moves_to_another_edge_and_gets_each_message_once(net):
+    writer = chain(net, "home", "north")
+    net.add("south", "home")
+    until(lambda: joined(net, "south"))
+    agent = net.agent("north", "south")
+    mine = agent.subscribe("quotes", "price > 0", durable="mine")
+    for price in (1.0, 2.0):
+        writer.publish("quotes", {"price": price})
+        mine.acknowledge(mine.get(5))
+    stop(net, "north")
+    writer.publish_many("quotes", [{"attributes": {"price": 3.0}}] * 5)
+    got = [mine.get(10) for _ in range(5)]
+    assert [one.sequence for one in got] == [3, 4, 5, 6, 7]
+    writer.publish("quotes", {"price": 9.0})
+    assert mine.get(5).sequence == 8
+    assert mine.lost == []
+
+
+def test_a_new_subscriber_at_an_edge_gets_the_history_from_the_home(net):
+    writer = chain(net, "home", "middle")
+    writer.publish_many("quotes", [{"attributes": {"price": float(p)}} for p in range(50)])
+    net.add("edge", "middle")
+    until(lambda: joined(net, "edge"))
+    mine = net.agent("edge").subscribe("quotes", "price > 46", durable="mine", start="all")
+    assert [mine.get(5).sequence for _ in range(3)] == [48, 49, 50]
+
+
+def test_a_triangle_is_refused_by_name(net):
+    writer = chain(net, "home", "middle")
+    port = free_port()
+    net.add("low", "middle", f"http://127.0.0.1:{port}")
+    until(lambda: joined(net, "low"))
+    stop(net, "middle")
+    net.add("middle", "low", http=Address("127.0.0.1", port))
+    until(lambda: "would feed itself" in str(net.links("low") + net.links("middle")), 15)
+    assert writer.publish("quotes", {"price": 1.0}) == 1
+
+
+def test_publishing_is_refused_while_the_home_cannot_be_reached(net):
+    chain(net, "home", "edge")
+    edge = net.agent("edge")
+    assert edge.publish("quotes", {"price": 1.0}) == 1
+    stop(net, "home")
+    until(lambda: not joined(net, "edge"))
+    with pytest.raises(TamisError, match="cut off from the home"):
+        edge.publish("quotes", {"price": 2.0})
+
+
+def test_the_mandatory_selector_of_a_link_holds_below_it(net):
+    net.add("home")
+    with net.routers["home"].http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put("/api/principals/boss", json={}).raise_for_status()
+        http.post("/api/principals/boss/rights", json={"verb": "manage"})
+        boss = net.routers["home"].parts.door
+        registry = net.routers["home"].parts.hub.registry
+        for verb in ("publish", "subscribe"):
+            registry.put_right(Right("boss", verb))
+        registry.put_principal(Principal("branch", "main", selector="symbol = 'A'"))
+        registry.put_right(Right("branch", "subscribe"))
+        registry.put_right(Right("branch", "publish", subjects="allowed"))
+        token = new_token(registry, "branch")
+        master = new_token(registry, "boss")
+        boss.renewals += 1
+    with Agent(net.routers["home"].url, token=master) as writer:
+        net.add("edge", "home", parent_token=token)
+        until(lambda: joined(net, "edge"))
+        edge = net.agent("edge")
+        mine = edge.subscribe("quotes", "")
+        rows = [{"symbol": s, "price": 1.0} for s in "ABAB"]
+        writer.publish_many("quotes", [{"attributes": row} for row in rows])
+        assert [mine.get(5).sequence for _ in range(2)] == [1, 3]
+        assert edge.publish("quotes", {"symbol": "A"}, subject="allowed") == 5
+        with pytest.raises(TamisError, match="no right to publish"):
+            edge.publish("quotes", {"symbol": "A"}, subject="other")
+
+
+def test_a_link_is_paused_and_goes_on_without_a_loss(net):
+    writer = chain(net, "home", "edge")
+    mine = net.agent("edge").subscribe("quotes", "price > 0")
+    with net.routers["home"].http() as http:
+        assert http.post("/api/links/edge/quotes/pause").status_code == 204
+        writer.publish("quotes", {"price": 1.0})
+        with pytest.raises(TimeoutError):
+            mine.get(0.3)
+        assert net.links("home")[0]["state"] == "paused"
+        assert http.post("/api/links/edge/quotes/resume").status_code == 204
+        assert mine.get(5).sequence == 1
+
+
+def test_a_home_that_was_restored_is_noticed_at_the_edges(net):
+    writer = chain(net, "home", "edge")
+    port = net.routers["home"].found.http
+    mine = net.agent("edge").subscribe("quotes", "price > 0", durable="mine")
+    writer.publish_many("quotes", [{"attributes": {"price": 1.0}}] * 5)
+    for _ in range(5):
+        mine.acknowledge(mine.get(5))
+    stop(net, "home")
+    for path in (net.root / "home").glob("log.*"):
+        path.unlink()
+    net.add("home", http=Address("127.0.0.1", port))
+    until(lambda: mine.lost, 15)
+    writer.publish("quotes", {"price": 7.0})
+    assert (mine.get(10).sequence, mine.lost[0].first) == (1, 1)
