@@ -31,6 +31,7 @@ _NAMES = (
         "wire",
         "subjects",
         "filters",
+        "links",
         "broker",
     ),
 )

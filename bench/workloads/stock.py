@@ -60,7 +60,7 @@ def alerts(count: int, symbol_count: int = 5000, *, zipf: bool = False, seed: in
     """So many alerts. An alert asks for a price some per cent under the symbol's usual one."""
     rng = np.random.default_rng((seed, 1))
     chosen = _choose(count, symbol_count, zipf, rng)
-    price = np.round(_usual_price(symbol_count)[chosen] * rng.uniform(0.80, 1.0, count), 2)
+    price = np.round(usual_price(symbol_count)[chosen] * rng.uniform(0.80, 1.0, count), 2)
     volume = rng.integers(1, 20_000, count)
     return Alerts(symbols(symbol_count)[chosen], price, volume)
 
@@ -69,12 +69,12 @@ def trades(count: int, symbol_count: int = 5000, *, zipf: bool = False, seed: in
     """So many trades: prices scatter by 5 % around the usual one, most volumes are small."""
     rng = np.random.default_rng((seed, 2))
     chosen = _choose(count, symbol_count, zipf, rng)
-    price = np.round(_usual_price(symbol_count)[chosen] * rng.normal(1.0, 0.05, count), 2)
+    price = np.round(usual_price(symbol_count)[chosen] * rng.normal(1.0, 0.05, count), 2)
     volume = np.minimum(rng.lognormal(6, 1.5, count), 1e6).astype(np.int64) + 1
     return pa.table({"symbol": symbols(symbol_count)[chosen], "price": price, "volume": volume})
 
 
-def _usual_price(symbol_count: int) -> np.ndarray:
+def usual_price(symbol_count: int) -> np.ndarray:
     return np.exp(np.random.default_rng(7).normal(3.5, 1.0, symbol_count))
 
 

@@ -44,7 +44,6 @@ class Agent:
     filter: tuple[str, str]
     site: Site | None = None
     visit: str = ""  # the name of its subscription where it is
-    moved: bool = False  # its subscription has to be made anew
     wanted: tuple[str, str] | None = None  # a filter that it is about to have
     have: int = 0
     epoch: str = ""
@@ -296,7 +295,7 @@ class World:
         agent.site = site
         known = site.registry.get(agent.visit)
         if known is None or agent.filter != filter_of(known):
-            agent.visit, agent.moved = f"{agent.name}.{self.next()}", True
+            agent.visit = f"{agent.name}.{self.next()}"
         site.put(agent, agent.visit, agent.filter)
 
     def detach(self, agent: Agent) -> None:
@@ -326,19 +325,27 @@ class World:
             agent.wanted = self.any_filter()
             agent.site.put(agent, agent.visit, agent.wanted, new=True)
 
+    def stored(self, agent: Agent, site: Site, known, stored) -> None:
+        """A subscription is made, or has another filter: whether its agent knows it yet or not."""
+        versions = stored.versions
+        if known is None:
+            if not agent.history:
+                agent.have = stored.cursor
+                agent.epoch = epoch_of(site.router.parent.epochs, agent.have)
+            self.judged_by(agent, stored.cursor + 1, versions[0])
+            known = msgspec.structs.replace(stored, versions=versions[:1])
+        for version in versions:
+            if version not in known.versions:
+                self.judged_by(agent, version.since, version)
+
+    def judged_by(self, agent: Agent, since: int, version) -> None:
+        filter = version.subjects, version.selector
+        agent.history = [(at, one) for at, one in agent.history if at < since]
+        agent.history.append((since, filter))
+
     def applied(self, agent: Agent, stored) -> None:
         """Its subscription is as it wants it to be."""
-        since, filter = stored.versions[-1].since, filter_of(stored)
-        if not agent.history:
-            agent.history.append((stored.cursor + 1, filter))
-            agent.have = stored.cursor
-            agent.epoch = epoch_of(agent.site.router.parent.epochs, agent.have)
-        elif agent.wanted == filter != agent.filter:
-            agent.history.append((since, filter))
-        elif agent.moved:
-            agent.history = [(at, one) for at, one in agent.history if at <= agent.have]
-            agent.history.append((agent.have + 1, filter))
-        agent.filter, agent.wanted, agent.moved = filter, None, False
+        agent.filter, agent.wanted = filter_of(stored), None
 
     def receive(self, agent: Agent, site: Site, records) -> None:
         for record in records:

@@ -161,8 +161,12 @@ class Site:
             self.world.greet(agent, self)
 
     def store(self, action: act.Store) -> None:
+        visits = {agent.visit: agent for agent in self.world.agents}
         for stored in action.put:
+            known = self.registry.get(stored.name)
             self.registry[stored.name] = stored
+            if stored.name in visits:
+                self.world.stored(visits[stored.name], self, known, stored)
         for _, name in action.remove:
             self.registry.pop(name, None)
         self.broker.stored()
