@@ -13,13 +13,14 @@ _encode = msgspec.json.encode
 
 
 def alerts(branch: int, count: int, local: int) -> stock.Alerts:
-    """What the subscribers of a branch want: alerts on `local` of the 5,000 symbols."""
+    """What the subscribers of a branch want: alerts on `local` of the 5,000 symbols, each of which
+    some half of the trades of its symbol satisfies."""
     rng = np.random.default_rng((branch, 3))
     own = rng.choice(SYMBOLS, local, replace=False)
     chosen = own[rng.integers(0, local, count)]
     usual = stock.usual_price(SYMBOLS)[chosen]
-    price = np.round(usual * rng.uniform(0.80, 1.0, count), 2)
-    return stock.Alerts(stock.symbols(SYMBOLS)[chosen], price, rng.integers(1, 20_000, count))
+    price = np.round(usual * rng.uniform(0.95, 1.1, count), 2)
+    return stock.Alerts(stock.symbols(SYMBOLS)[chosen], price, rng.integers(1, 500, count))
 
 
 def blocks(count: int, size: int) -> list[Block]:
