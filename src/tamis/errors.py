@@ -256,6 +256,15 @@ class BusyError(TamisError):
         return self.what
 
 
+class FaultError(TamisError):
+    """The broker failed at a request by a fault of its own; its log says more."""
+
+    status = 500
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"the broker failed ({type(error).__name__}): its log says more")
+
+
 class SnapshotError(TamisError):
     """A snapshot cannot be saved or loaded: which file, what is wrong, and what to do."""
 

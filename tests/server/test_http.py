@@ -288,6 +288,15 @@ def test_names_do_not_change_the_status_of_an_error(http, channel):
     assert http.put(subscription, json={"summary": state}).status_code == 422
 
 
+def test_a_fault_of_the_broker_is_its_own(server, http, channel, monkeypatch):
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(server.parts.hub.registry, "change_subscriptions", broken)
+    found = http.put(f"{channel}/subscriptions/mine", json={})
+    assert (found.status_code, "ZeroDivisionError" in found.text) == (500, True)
+
+
 @pytest.mark.parametrize("subject", [5, None, "a..b", "#.x y"])
 @pytest.mark.parametrize("path", ["explain", "near"])
 def test_bad_subjects_in_questions_are_refused(http, channel, path, subject):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from tamis.engine.matcher import Matcher
-from tamis.errors import BusyError, HoleError, SubscriptionError, TamisError
+from tamis.errors import BusyError, FaultError, HoleError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change, End, Pause, Put, Scratch
 from tamis.pubsub.broker.intake import Admission, Draft, Group
@@ -762,9 +762,7 @@ class Broker:
 
 def failed(error: Exception) -> TamisError:
     """What whoever asked is told about a fault of the broker."""
-    if isinstance(error, TamisError):
-        return error
-    return TamisError(f"the broker failed ({type(error).__name__}): its log says more")
+    return error if isinstance(error, TamisError) else FaultError(error)
 
 
 def set_aside(subscription: Subscription, error: Exception) -> SubscriptionError:

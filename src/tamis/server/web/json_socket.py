@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from tamis.errors import AccessError, MessageError, SelectorError, SubscriptionError, TamisError
+from tamis.errors import (
+    AccessError,
+    FaultError,
+    MessageError,
+    SelectorError,
+    SubscriptionError,
+    TamisError,
+)
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
@@ -251,8 +258,8 @@ class Connection:
                 await self._unsubscribe(found)
         except TamisError as error:
             self._fail(found.request, error)
-        except Exception:  # a bug: the peer would wait for ever
-            self._fail(found.request, TamisError("the broker failed: see its log"))
+        except Exception as error:  # a bug: the peer would wait for ever
+            self._fail(found.request, FaultError(error))
             raise
         finally:
             self._working = False

@@ -17,7 +17,8 @@ _WHOLE = {"limit", "first"}
 _FAILURES = {"401": "Nobody was recognised", "403": "No right", "404": "There is no such thing",
              "409": "It is there already", "412": "It is not in this version",
              "422": "It cannot be read, or has no meaning",
-             "429": "Too much at once", "503": "The log cannot be written"}  # fmt: skip
+             "429": "Too much at once", "500": "The broker failed: its log says more",
+             "503": "The log or the registry cannot be written"}  # fmt: skip
 
 
 def document(routes: Sequence[RouteEntry]) -> dict[str, Any]:
