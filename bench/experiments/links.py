@@ -104,8 +104,8 @@ def _changes(wants: int, changes: int) -> list[list]:
     tree.connect()
     home = tree.home.router
     link = tree.edges[0].up
-    for at in range(0, wants, 5_000):
-        home.receive(link, wire.Add(at + 1, tuple(texts[at : min(at + 5_000, wants)])))
+    for at in range(0, wants, 1_000):
+        home.receive(link, wire.Add(at + 1, tuple(texts[at : min(at + 1_000, wants)])))
     home.appended(branches.blocks(100, 100)[0])
     home.effects()
     last = wants + 1

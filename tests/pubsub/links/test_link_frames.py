@@ -110,6 +110,7 @@ def test_frames_of_parents_that_contradict_themselves(frame):
         wire.Fetch(1, 5, 4, None),
         wire.Fetch(1, 0, 4, None),
         wire.Add(1, (Want("a", ""),) * (wire.MAX_WANTS + 1)),
+        wire.Fetch(1, 1, 4, (Want("a", ""),) * (wire.MAX_FETCHED + 1)),
     ],
     ids=lambda frame: repr(frame)[:60],
 )

@@ -183,6 +183,26 @@ def test_a_known_digest_sends_no_wants():
     assert net.sequences("edge") == [1]
 
 
+def test_many_wants_cross_in_parts(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_WANTS", 40)
+    net = Net()
+    edge = net.add("edge")
+    edge.put_many((i, ">", f"symbol = 'S{i}' AND price > {i}", "") for i in range(150))
+    link = net.join("edge", "home")
+    assert [len(frame.wants) for frame in net.sent(wire.Wants)] == [40, 40, 40, 30]
+    net.cut(link)
+    for i in range(145):
+        edge.remove(i)
+    edge.put_many((i, ">", f"symbol = 'S{i}' AND price > {i}", "") for i in range(200, 400))
+    edge.child.epochs = net.routers["home"].parent.epochs
+    net.join("edge", "home")
+    home = net.routers["home"].parent.branches["edge"]
+    assert set(home.wants) == set(edge.child.wants)
+    assert len(home.wants) == 205
+    net.publish(record(1, price=300.0, symbol="S7"), record(2, price=300.0, symbol="S149"))
+    assert net.sequences("edge") == [2]
+
+
 def test_publishing_goes_to_the_home():
     net = Net()
     net.add("middle")
@@ -215,6 +235,9 @@ def test_only_what_the_bound_of_a_link_allows_crosses_it():
     edge.fetch(7, 1, 6, [wire.Want(">", ""), wire.Want("???.", "no selector at all (")])
     net.settle()
     assert [r.sequence for r in net.others["edge"].pop().records] == [1, 4, 6]
+    edge.fetch(8, 1, 4, [wire.Want(">", f"price = {n}") for n in range(200)])
+    net.settle()
+    assert [r.sequence for r in net.others["edge"].pop().records] == [1, 4]  # more than asked for
 
 
 def test_a_want_that_cannot_be_judged_passes_all_within_the_bound():

@@ -35,7 +35,7 @@ class Branch:
         """Another link, or none: what belonged to the old one is gone."""
         self.link, self.epoch, self.upto = link, epoch, upto
         self.greeting = link is not None  # it has not been welcomed yet
-        self.parts: list[Want] | None = None  # what has come of its wants, if the digest is unknown
+        self.parts: set[Want] | None = None  # what has come of its wants, if the digest is unknown
         self.sent = self.level = self.acked = 0
         self.reading = False
         self.last_id = HELLO

@@ -19,7 +19,8 @@ from tamis.pubsub.links.wants import Want
 
 VERSION = 1
 MAX_FRAME = 80 << 20  # bytes: one message may be large
-MAX_WANTS = 5_000  # wants in one frame; more go in several
+MAX_WANTS = 1_000  # wants in one frame; more go in several
+MAX_FETCHED = 100  # wants of one fetch: those of one subscription
 MAX_PATH = 64  # routers between an agent and the home
 MAX_NAME = 255  # characters of a router's name
 _CHANNEL = 4  # bytes
@@ -192,6 +193,8 @@ def decode_up(data: bytes) -> tuple[int, UpFrame]:
         case Wants() | Add() | Remove() | Fetch():
             if frame.wants is not None and len(frame.wants) > MAX_WANTS:
                 raise WireError(f"a frame has {MAX_WANTS:,} wants at most")
+    if isinstance(frame, Fetch) and len(frame.wants or ()) > MAX_FETCHED:
+        raise WireError(f"a fetch has {MAX_FETCHED} wants at most")
     if isinstance(frame, Fetch) and not 0 < frame.first <= frame.last:
         raise WireError(f"no range reaches from {frame.first} to {frame.last}")
     return int.from_bytes(data[:_CHANNEL]), frame

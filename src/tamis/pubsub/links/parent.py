@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tamis.pubsub.broker.judge import Language
@@ -153,7 +153,7 @@ class Parent:
         elif hello.digest == branch.wants.digest:
             self._begin_greeting(branch)
         else:
-            branch.parts = []
+            branch.parts = set()
             self.out.append(fx.Send(link, wire.Unknown()))
 
     def _objection(self, guest: _Guest, hello: wire.Hello) -> str:
@@ -191,22 +191,28 @@ class Parent:
     def _parts(self, branch: Branch, frame: wire.Wants) -> None:
         if branch.parts is None or branch.link is None:
             return
-        branch.parts += frame.wants
+        branch.parts.update(frame.wants)
         if len(branch.parts) > self.limits.wants:
             self.refuse(branch.link, f"more than {self.limits.wants:,} wants (wants)")
-        elif not frame.more:
+            return
+        self._take_in(branch, frame.wants)
+        if not frame.more:
             wants, branch.parts = branch.parts, None
             self._replace_wants(branch, wants)
 
-    def _replace_wants(self, branch: Branch, wants: Iterable[Want]) -> None:
-        new = dict.fromkeys(wants)
-        gone = [want for want in branch.wants if want not in new]
-        came = [want for want in new if branch.wants.add(want)]
+    def _take_in(self, branch: Branch, wants: Iterable[Want]) -> None:
+        came = [want for want in wants if branch.wants.add(want)]
+        self.sieve.put(branch.child, came)
+        self.tell(came, ())
+
+    def _replace_wants(self, branch: Branch, wants: Collection[Want]) -> None:
+        self._take_in(branch, wants)
+        kept = set(wants)
+        gone = [want for want in branch.wants if want not in kept]
         for want in gone:
             branch.wants.discard(want)
         self.sieve.remove(branch.child, gone)
-        self.sieve.put(branch.child, came)
-        self.tell(came, gone)
+        self.tell((), gone)
         self._begin_greeting(branch)
 
     def _begin_greeting(self, branch: Branch) -> None:
@@ -291,9 +297,7 @@ class Parent:
         branch.last_id = frame.id
         if branch.level > branch.sent:  # what lies between was not judged by these wants
             self._send(branch, branch.level, [])
-        came = [want for want in frame.wants if branch.wants.add(want)]
-        self.sieve.put(branch.child, came)
-        self.tell(came, ())
+        self._take_in(branch, frame.wants)
         self._await(branch, frame.id, frame.wants)
         self._settle(branch, frame.id)
 

@@ -299,7 +299,9 @@ class Router:
     def fetch(self, request: int, first: int, last: int, wants: Sequence[Want]) -> None:
         """Messages from above, for one who reads what the copy does not have; `Got` brings them
         in parts."""
-        self._ask(_Fetch(first, last, tuple(wants), None, request))
+        few = len(wants) <= wire.MAX_FETCHED
+        asked = tuple(wants) if few else (Want(">", ""),)
+        self._ask(_Fetch(first, last, asked, None, request))
 
     def cancel(self, request: int) -> None:
         """Nobody waits for what was fetched any more."""
