@@ -298,7 +298,7 @@ class Router:
 
     def fetch(self, request: int, first: int, last: int, wants: Sequence[Want]) -> None:
         """Messages from above, for one who reads what the copy does not have; `Got` brings them
-        in parts."""
+        in parts. For very many wants they are all messages: whoever asks judges them again."""
         few = len(wants) <= wire.MAX_FETCHED
         asked = tuple(wants) if few else (Want(">", ""),)
         self._ask(_Fetch(first, last, asked, None, request))
