@@ -15,13 +15,15 @@ SHOWN = 20
 
 
 def import_rules(
-    language_of_rules: Literal["eventbridge", "sns", "sigma"],
+    language_of_rules: Literal["eventbridge", "sns", "sigma", "sql"],
     path: str,
     /,
     *,
     output: Annotated[str, Parameter(name=("--output", "-o"), allow_leading_hyphen=True)] = "-",
     refused: str | None = None,
     keywords: str | None = None,
+    sql_dialect: str | None = None,
+    collation: Literal["binary", "nocase"] | None = None,
     strict_input: Annotated[bool, Parameter(negative="")] = False,
     language: Language = STANDARD,
 ) -> None:
@@ -39,6 +41,10 @@ def import_rules(
         A file for what was refused: JSON lines with source, name, construct and reason.
     keywords
         The attribute that values of Sigma without a field are looked for in.
+    sql_dialect
+        The dialect of SQL, as sqlglot names it: postgres, spark, duckdb and others.
+    collation
+        Whether texts of SQL compare with case (binary) or without (nocase).
     strict_input
         Write nothing where a rule was refused.
     """
@@ -49,7 +55,13 @@ def import_rules(
         raise InputError("--dialect: what is imported becomes selectors of the tamis dialect")
     schema, limits = language.read_schema(), language.limits
     imported = imported_from(
-        language_of_rules, path, schema=schema, limits=limits, keywords=keywords
+        language_of_rules,
+        path,
+        schema=schema,
+        limits=limits,
+        keywords=keywords,
+        dialect=sql_dialect,
+        collation=collation,
     )
     for one in imported.refused[:SHOWN]:
         print(f"refused: {one}", file=sys.stderr)

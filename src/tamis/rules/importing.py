@@ -13,8 +13,9 @@ from tamis.rules.rule import Found, Imported, Names, Refusal, Rule, settle
 from tamis.rules.shapes import Shapes
 from tamis.schema import Schema
 
-Language = Literal["eventbridge", "sns", "sigma"]
-LANGUAGES: tuple[Language, ...] = ("eventbridge", "sns", "sigma")
+Language = Literal["eventbridge", "sns", "sigma", "sql"]
+Collation = Literal["binary", "nocase"]
+LANGUAGES: tuple[Language, ...] = ("eventbridge", "sns", "sigma", "sql")
 
 
 class Importer(Protocol):
@@ -36,12 +37,14 @@ def condition(
     *,
     schema: Schema | None = None,
     keywords: str | None = None,
+    dialect: str | None = None,
+    collation: Collation | None = None,
 ) -> Condition:
     """The condition of one rule, as JSON or YAML is read: a pattern, a policy, a query.
 
     It is for `sql` semantics. Raises RuleError for what cannot be said exactly.
     """
-    return importer(language).condition(rule, Shapes(schema, keywords))
+    return importer(language).condition(rule, Shapes(schema, keywords, dialect, collation))
 
 
 def import_rules(
@@ -51,12 +54,16 @@ def import_rules(
     schema: Schema | None = None,
     limits: Limits | None = None,
     keywords: str | None = None,
+    dialect: str | None = None,
+    collation: Collation | None = None,
 ) -> Imported:
     """The rules of a file or a folder, in its order; what cannot be said exactly is refused.
 
-    `keywords`: the attribute that Sigma's values without a field are looked for in.
+    `keywords`: the attribute that Sigma's values without a field are looked for in. `dialect`: of
+    SQL, as sqlglot names it; `collation`: whether its texts compare with case.
     """
-    imported, names, shapes = Imported(), Names(), Shapes(schema, keywords)
+    shapes = Shapes(schema, keywords, dialect, collation)
+    imported, names = Imported(), Names()
     module = importer(language)
     for one in module.found(os.fspath(path)):
         if isinstance(one, Refusal):

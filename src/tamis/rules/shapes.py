@@ -21,10 +21,16 @@ Predicate = Callable[[Term], Condition]
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """What is known of the attributes. `keywords`: the one that holds the raw message."""
+    """What is known of the attributes, and how the rules are to be read.
+
+    `keywords`: the attribute that holds the raw message, for Sigma. `dialect` and `collation`
+    (binary or nocase): of SQL.
+    """
 
     schema: Schema | None = None
     keywords: str | None = None
+    dialect: str | None = None
+    collation: str | None = None
 
     def known(self, name: str, at: str) -> Shape | None:
         if self.schema is None:
