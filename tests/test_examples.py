@@ -15,6 +15,7 @@ import pytest
 
 from tamis import Matcher
 
+EXAMPLES = Path(__file__).parents[1] / "examples"
 FLIGHTS = Path(__file__).parents[1] / "examples" / "flights"
 make = runpy.run_path(str(FLIGHTS / "subscriptions.py"))["subscriptions"]
 
@@ -75,3 +76,11 @@ def _rows_of_duckdb(selector: str, database: duckdb.DuckDBPyConnection) -> set[i
         selector = re.sub(rf"(\w+) {words} '(\w+)'", rf"{function}(\1, '\2')", selector)
     rows = database.execute(f"SELECT row FROM flights WHERE {selector}").fetchall()
     return {row for (row,) in rows}
+
+
+def test_branches_lose_and_double_nothing():
+    """Four routers, a wire that is cut, one that is killed; the story checks itself."""
+    told = subprocess.run([sys.executable, EXAMPLES / "branches" / "story.py"], check=True,
+                          capture_output=True, text=True, timeout=300).stdout  # fmt: skip
+    assert told.endswith("each once, in order\n")
+    assert "connected" in told

@@ -33,6 +33,7 @@ _NAMES = (
         "filters",
         "links",
         "broker",
+        "network",
     ),
 )
 

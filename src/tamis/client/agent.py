@@ -179,6 +179,11 @@ class Messages:
         return self._subscribed.notes
 
     @property
+    def since(self) -> int:
+        """From where on it is in force everywhere in a network; 0: not yet."""
+        return self._subscribed.since
+
+    @property
     def lost(self) -> list[Lost]:
         """Messages that were gone before they could be read, and why."""
         return self._subscribed.lost

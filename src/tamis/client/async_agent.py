@@ -457,6 +457,7 @@ class AsyncAgent:
                 await self.send({"type": "unsubscribe", "name": name})
             raise
         made.notes, made.epoch, made.confirmed = found["notes"], found.get("epoch", ""), True
+        made.since = max(made.since, found.get("since", 0))
         return made
 
     async def leave(self, subscribed: Subscribed, end: bool) -> None:

@@ -67,7 +67,7 @@ class Subscribed:
     highest: dict[str, tuple[int, int]] = field(default_factory=dict)  # by source
     done: dict[str, int] = field(default_factory=dict)  # what was acknowledged, by source
     epoch: str = ""  # of the log that the messages came from
-    since: int = 0  # at a router that is not the home: from where on it is in force everywhere
+    since: int = 0  # from where on it is in force everywhere; 0: the home has not heard of it yet
     confirmed: bool = False
     ended: TamisError | None = None  # why nothing more comes
     _waiting: deque[Received] = field(default_factory=deque)  # up to BUFFER messages

@@ -481,13 +481,22 @@ class Hub:
             self.pump()
 
     async def _is_stored(self, action: act.Commit) -> bool:
-        """Whether blocks are in the log though appending them failed: all are, or none is."""
-        block = action.blocks[0]
-        try:
-            _, following = await self.in_reader(self.log.bounds, block.channel)
-        except Exception:
-            return False
-        return bool(following > block.last)
+        """Whether blocks are in the log though appending them failed: all are, or none is. While
+        the log cannot be read that is not known, and nobody is answered: a message must neither be
+        lost after an acknowledgement nor stored after a refusal."""
+        block, pauses = action.blocks[0], itertools.chain(_PAUSES, itertools.repeat(_PAUSES[-1]))
+        for pause in pauses:
+            try:
+                _, following = await self.in_reader(self.log.bounds, block.channel)
+            except Exception as error:
+                if self._stopping:
+                    break
+                self.problem = f"the outcome of a commit is not known yet: {error}"
+                self.watch.fault("looking whether a commit is stored", error)
+                await asyncio.sleep(pause)
+            else:
+                return bool(following > block.last)
+        return False
 
     def _not_committed(self, error: Exception) -> None:
         if not isinstance(error, LogError):

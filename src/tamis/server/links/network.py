@@ -198,7 +198,9 @@ class Network:
     def _send(self, number: int, node: Node, frame: Frame) -> None:
         link = self.links.get(number)
         if link is not None and node in link.wire:
-            link.out(encode(link.wire[node], frame))
+            data = encode(link.wire[node], frame)
+            node.bytes[link.name] += len(data)
+            link.out(data)
 
     def _close(self, number: int, node: Node, reason: str) -> None:
         link = self.links.get(number)
@@ -262,7 +264,8 @@ def _up(node: Node, links: dict[int, Link]) -> dict[str, Any]:
         "problem": node.problem or ("" if router.connected else node.refusal),
         "path": list(router.path), "upto": router.coverage.upto, "lag": None,
         "wants": len(router.child.wants), "digest": router.child.wants.digest.hex()[:16],
-        "since": link.since if link else None, "messages": None, "bytes": None,
+        "since": link.since if link else None, "messages": None,
+        "bytes": node.bytes[link.name] if link else None,
     }  # fmt: skip
 
 
@@ -279,6 +282,6 @@ def _down(node: Node, links: dict[int, Link]) -> list[dict[str, Any]]:
             "lag": max(upto - max(branch.sent, branch.level), 0) if branch.streaming else None,
             "wants": len(branch.wants), "digest": branch.wants.digest.hex()[:16],
             "since": link.since if link else None,
-            "messages": branch.messages, "bytes": branch.bytes,
+            "messages": branch.messages, "bytes": node.bytes[name],
         })  # fmt: skip
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
@@ -41,6 +41,7 @@ class Node:
         self.hub, self.channels, self.name = hub, channels, name
         self.send, self.close, self.admit, self.kick = send, close, admit, kick
         self.since: dict[str, int] = {}
+        self.bytes: Counter[str] = Counter()  # that were sent, by router
         self.problem = self.refusal = ""  # of the disk now; why a link ended last
         self._requests = itertools.count(1)
         self._answers: dict[int, Answer] = {}

@@ -26,7 +26,8 @@ from tamis.server.links.node import Node
 LOG = logging.getLogger("tamis.server")
 _DEAD = 3.0  # seconds without an answer after which a parent is given up
 _BEAT = 1.0  # seconds between two heartbeats
-_RETRY, _RETRY_MOST = 0.05, 2.0  # seconds between two attempts
+_OPEN = 1.5  # seconds in which a parent must take the link
+_RETRY, _RETRY_MOST = 0.05, 0.5  # seconds between two attempts: a mended wire is noticed soon
 _AGAIN = 1.0  # seconds until a channel is asked for again that was closed
 _CHANNELS = re.compile(r"[\w.@,-]+")
 
@@ -87,7 +88,7 @@ class Uplink:
         url = f"ws{remote.url.removeprefix('http')}/links?name={self.network.name}"
         async with connect(
             url, additional_headers=remote.headers, ssl=remote.context, max_size=MAX_FRAME,
-            compression=None, open_timeout=_DEAD, ping_interval=_BEAT, ping_timeout=_DEAD,
+            compression=None, open_timeout=_OPEN, ping_interval=_BEAT, ping_timeout=_DEAD,
             close_timeout=1,
         ) as socket:  # fmt: skip
             out: asyncio.Queue[bytes | str] = asyncio.Queue()

@@ -339,7 +339,8 @@ class Connection:
             one = await make.live(caller, channel, self.session, found.name, wish)
         self.names[found.name] = {found.channel: one.key}
         self._tell(type="subscribed", request=found.request, name=found.name, notes=notes,
-                   cursor=one.cursor, epoch=epochs[-1].name if epochs else "")  # fmt: skip
+                   cursor=one.cursor, epoch=epochs[-1].name if epochs else "",
+                   since=_since(channel, one))  # fmt: skip
 
     async def _epochs(self, channel: Open) -> Epochs:
         hub, live = self.parts.hub, channel.live
@@ -388,6 +389,12 @@ class Connection:
         parts.hub.pump()
         del self.names[found.name]
         self._tell(type="unsubscribed", request=found.request, name=found.name)
+
+
+def _since(channel: Open, one: Subscription) -> int:
+    """From where on it is in force everywhere; 0: the home has not heard of it yet."""
+    elsewhere = channel.live.elsewhere
+    return one.cursor + 1 if elsewhere is None else elsewhere.since.get(one.name, 0)
 
 
 def _request_number(data: bytes) -> int:

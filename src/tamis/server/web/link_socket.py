@@ -66,7 +66,7 @@ class LinkConnection:
             else:
                 number, frame = decode_up(data)
                 self.network.receive(self.link, number, frame)
-        except (WireError, ValueError, KeyError, TypeError):
+        except (WireError, ValueError, KeyError, TypeError, RecursionError):
             self.raw.end(PROTOCOL)
 
     def _control(self, told: dict[str, Any]) -> None:
