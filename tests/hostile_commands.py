@@ -57,7 +57,7 @@ STATE = (
 )
 REFUSED = "--no-such-option=1"
 HEAVY = {"run", "flow run", "warm"}  # nothing of these is done
-ENDLESS = {"top", "subscribe", "channel follow"}
+ENDLESS = {"top", "subscribe", "channel follow", "try"}
 ON_SPARK = ("--from", "--to", "--output", "--errors", "--subscriptions", "--result")
 USUAL = {
     "run": ["job.toml"], "test": ["cases.toml", "subs.jsonl"],
@@ -72,6 +72,7 @@ USUAL = {
     "subscription list": [], "subscription create": ["quotes", "kept"], "flow served": ["f"],
     "access grant": ["alice", "publish"], "access revoke": ["alice", "publish"],
     "access end-token": ["alice", "1"], "flow end": ["f"], "top": ["--count=1"], "warm": [],
+    "try": ["--no-browser"],
 }  # fmt: skip
 
 

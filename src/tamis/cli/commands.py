@@ -18,6 +18,7 @@ from cyclopts.validators import Number
 
 from tamis import __version__
 from tamis.cli.broker import COMMANDS
+from tamis.cli.broker.trying import try_selectors
 from tamis.cli.flows import flow_app
 from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
 from tamis.cli.rule_import import import_rules
@@ -45,6 +46,7 @@ app.command(check_samples, name="test")
 app.command(diff)
 app.command(report)
 app.command(import_rules, name="import")
+app.command(try_selectors, name="try")
 app.command(wire)
 app.command(flow_app)
 for _command in COMMANDS:

@@ -31,9 +31,13 @@ PAGES = {
     "why": "/why?channel=quotes&message=%7B%22price%22%3A+50%7D&subscription=cheap",
     "near misses": "/why?channel=quotes&message=%7B%22price%22%3A+50%7D",
     "deliveries": "/deliveries",
+    "playground": "/try",
+    "flows": "/flows",
+    "flow": "/flows/cheap",
+    "new flow": "/new-flow",
 }
 LOOKS = [("light", 1200), ("dark", 1200), ("light", 390)]
-FEW = ["overview", "subscribe", "subscription", "near misses", "deliveries"]
+FEW = ["overview", "subscribe", "subscription", "near misses", "deliveries", "playground", "flow"]
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
@@ -44,6 +48,8 @@ def server(tmp_path_factory):
         here = "/api/channels/quotes/subscriptions"
         http.put(f"{here}/cheap", json={"selector": "price < 100 AND symbol = 'IBM'"})
         http.put(f"{here}/dear", json={"selector": "price > 100"})
+        text = "space quotes(symbol: string, price: double)\nquotes -> Low : select price < 9\n"
+        http.put("/api/flows/cheap", json={"text": text})
         for price in range(90, 110):
             publish(http, price)
         yield found

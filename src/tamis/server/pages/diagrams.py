@@ -12,24 +12,38 @@ from tamis.diagram.draw import picture
 from tamis.diagram.wording import atom_of
 from tamis.drawing import svg
 from tamis.errors import TamisError
-from tamis.language import parse
+from tamis.language import Condition, parse
+from tamis.logic import Semantics
 from tamis.logic.evaluate import finder
 from tamis.logic.terms import Find, value
 from tamis.pubsub.broker.judge import Language
+from tamis.schema import Schema
 
 _BUDGET = 20_000  # nodes that are made before it is given up
 
 
 def diagram(language: Language, selector: str, message: Mapping[str, Any] | None = None) -> Markup:
-    """As SVG without styles of its own; empty where there is nothing to draw, or too much."""
+    """Of a selector of a channel; empty where there is nothing to draw."""
     if not selector:
         return Markup("")
     try:
         condition = parse(selector, dialect=language.dialect, limits=language.limits)
-        semantics = "sql" if language.semantics == "total" else language.semantics
-        schema = language.schema if len(language.schema) else None
-        if language.semantics == "sql":
-            schema = None  # names that the channel does not declare have any type
+    except TamisError:
+        return Markup("")
+    semantics: Semantics = "sql" if language.semantics == "total" else language.semantics
+    # In SQL semantics names that the channel does not declare have any type.
+    schema = language.schema if len(language.schema) and semantics != "sql" else None
+    return drawn(condition, schema, semantics, message)
+
+
+def drawn(
+    condition: Condition,
+    schema: Schema | None,
+    semantics: Semantics,
+    message: Mapping[str, Any] | None = None,
+) -> Markup:
+    """As SVG without styles of its own; empty where it would be too much."""
+    try:
         found = diagram_of([condition], schema, semantics, budget=_BUDGET)
         taken = [] if message is None else _path(found, finder(message, semantics, schema))
         return Markup(svg(picture(found, [""]), taken=taken, styled=False))

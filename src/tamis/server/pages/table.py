@@ -12,7 +12,9 @@ from tamis.server.pages.views import (
     channel_pages,
     delivery_page,
     entering,
+    flow_pages,
     overview_page,
+    play_page,
     subscription_pages,
     why_page,
 )
@@ -53,5 +55,12 @@ PAGES: tuple[Page, ...] = (
     Page("GET", "/subscriptions", subscription_pages.search_page),
     Page("GET", "/subscriptions.jsonl", subscription_pages.export),
     Page("GET", "/why", why_page.why_page),
+    Page("GET", "/flows", flow_pages.list_page),
+    Page("GET", "/new-flow", flow_pages.new_page),
+    Page("POST", "/new-flow", flow_pages.edit),
+    Page("GET", "/flows/{f}", flow_pages.flow_page),
+    Page("POST", "/flows/{f}", flow_pages.edit),
+    Page("POST", "/flows/{f}/end", flow_pages.end),
+    Page("GET", "/try", play_page.play_page),
     Page("GET", "/deliveries", delivery_page.deliveries_page),
 )

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlencode
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tamis.errors import InputError, SelectorError, TamisError
+from tamis.errors import FlowError, InputError, SelectorError, TamisError
 from tamis.server.access import LOCAL, Caller
 from tamis.server.pages.asking import Api
 from tamis.server.pages.rendering import HEADERS, rendered
@@ -20,7 +20,13 @@ from tamis.server.web.answers import body
 MAX_FORM = 2 << 20  # bytes
 MAX_FIELDS = 1_000
 THEMES = ("light", "dark")
-PLACES = ("/channels", "/subscriptions", "/deliveries", "/why")  # pages that the bar leads to
+PLACES = (
+    "/channels",
+    "/subscriptions",
+    "/deliveries",
+    "/why",
+    "/try",
+)  # pages that the bar leads to
 DONE = {
     "made": "The subscription was made.",
     "changed": "The selector was changed.",
@@ -48,6 +54,9 @@ def told(error: TamisError) -> dict[str, Any]:
     if isinstance(error, SelectorError):
         shown = "\n".join(str(error).split("\n")[1:3]) if error.text else ""
         return {"what": error.what, "excerpt": shown, "hint": error.hint, "at": error.at}
+    if isinstance(error, FlowError):
+        what, _, rest = str(error).partition("\n")
+        return {"what": what, "excerpt": rest, "hint": "", "at": error.at}
     return {"what": str(error), "excerpt": "", "hint": "", "at": None}
 
 
