@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from functools import reduce as fold
 
 from tamis.errors import SelectorError
@@ -87,6 +88,7 @@ def dnf(
     return Filter(tuple(_positive(disjuncts, limit)), builder.wider)
 
 
+@lru_cache(maxsize=64)
 def domains(schema: Schema | None, semantics: Semantics = "sql") -> Domains:
     """What each attribute can be, for messages of the schema under the semantics."""
     reducer = Reducer(semantics, schema)
