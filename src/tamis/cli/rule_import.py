@@ -15,7 +15,7 @@ SHOWN = 20
 
 
 def import_rules(
-    language_of_rules: Literal["eventbridge", "sns", "sigma", "sql"],
+    language_of_rules: Literal["eventbridge", "sns", "sigma", "sql", "elastic"],
     path: str,
     /,
     *,

@@ -5,7 +5,8 @@ Most other languages know two truth values. `refuted` is what is true wherever a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 from tamis.errors import RuleError
 from tamis.language import (
@@ -27,7 +28,7 @@ from tamis.language import (
     terms,
 )
 from tamis.language.tree import Arithmetic, flat
-from tamis.schema import INT_MAX, INT_MIN, Scalar
+from tamis.schema import INT_MAX, INT_MIN, Scalar, Type
 
 EXACT = 2**53  # whole numbers up to here are doubles too
 
@@ -135,8 +136,48 @@ def _escaped(text: str) -> str:
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
 
 
-def between(term: Term, low: int | float, high: int | float) -> Condition:
-    return Between(term, Literal.of(low), Literal.of(high))
+def within(
+    low: int | float, above: bool, high: int | float, below: bool, at: str
+) -> Callable[[Term], Condition]:
+    """Between two numbers, which `above` and `below` leave out. Of a list, one element is: then
+    it is a BETWEEN, whose bounds are the next doubles."""
+    first = math.nextafter(low, math.inf) if above else low
+    last = math.nextafter(high, -math.inf) if below else high
+
+    def holds(term: Term) -> Condition:
+        if isinstance(term, Attribute):
+            left = Compare(term, ">" if above else ">=", Literal.of(low))
+            return And((left, Compare(term, "<" if below else "<=", Literal.of(high))))
+        if max(abs(low), abs(high)) > EXACT:
+            what = "a bound of one element of a list is beyond 2^53"
+            raise RuleError(what, construct="number", at=at)
+        return Between(term, Literal.of(first), Literal.of(last))
+
+    return holds
+
+
+def whole_number(text: str) -> int | None:
+    """The whole number that the text is, as programs write it."""
+    if len(text) > 20 or not text.isascii() or not text.removeprefix("-").isdecimal():
+        return None
+    value = int(text)
+    return value if str(value) == text and INT_MIN <= value <= INT_MAX else None
+
+
+def forms_of(value: Scalar, kind: Type | None) -> list[Scalar]:
+    """What the value may be in a message. Without a type, whole numbers may be texts, and texts
+    with whole numbers numbers; else it is of that type, or nothing."""
+    if isinstance(value, bool):
+        forms: list[Scalar] = [value, str(value).lower()]
+    elif isinstance(value, str):
+        digits = whole_number(value)
+        truth = {"true": True, "false": False}.get(value)
+        forms = [value, *(one for one in (digits, truth) if one is not None)]
+    elif isinstance(value, int):
+        forms = [value, str(value)]
+    else:
+        forms = [value]
+    return [one for one in forms if kind is None or Literal.of(one).type.like(kind)]
 
 
 def number(value: int | float, at: str, largest: float = float(INT_MAX)) -> int | float:

@@ -7,7 +7,6 @@ any of its elements. JSON null is not told from a missing attribute here, so `nu
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,7 +25,7 @@ from tamis.language import (
     Text,
 )
 from tamis.language.tree import CompareOp
-from tamis.rules.conditions import all_of, any_of, between, equal, like, number, string
+from tamis.rules.conditions import all_of, any_of, equal, like, number, string, within
 from tamis.rules.shapes import Predicate, Shapes
 from tamis.schema import Shape, Type
 
@@ -208,15 +207,7 @@ class Pattern:
             _fail("a range goes from > or >= to < or <=", "numeric", at)
         if low >= high:
             _fail("the bottom must be less than the top", "numeric", at)
-        first = math.nextafter(low, math.inf) if over == ">" else low
-        last = math.nextafter(high, -math.inf) if under == "<" else high
-
-        def holds(term: Term) -> Condition:
-            if isinstance(term, Attribute):
-                return all_of(Compare(term, op, Literal.of(bound)) for op, bound in bounds)
-            return between(term, first, last)  # both of one element
-
-        return holds
+        return within(low, over == ">", high, under == "<", at)
 
     def bounds(self, value: object, at: str) -> list[tuple[CompareOp, int | float]]:
         if not isinstance(value, list) or len(value) not in (2, 4):

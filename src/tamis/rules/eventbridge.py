@@ -18,7 +18,7 @@ _PATTERNS = ("EventPattern", "eventPattern", "event_pattern", "pattern")
 
 def found(path: str) -> Iterator[Found | Refusal]:
     """The rules of a file or a folder; `aws events list-rules` prints such files."""
-    yield from json_rules(path, _unwrap, ("Rules",))
+    yield from json_rules(path, _unwrap, (("Rules", "Name"),))
 
 
 def condition(body: object, shapes: Shapes) -> Condition:

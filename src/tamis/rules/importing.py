@@ -13,9 +13,9 @@ from tamis.rules.rule import Found, Imported, Names, Refusal, Rule, settle
 from tamis.rules.shapes import Shapes
 from tamis.schema import Schema
 
-Language = Literal["eventbridge", "sns", "sigma", "sql"]
+Language = Literal["eventbridge", "sns", "sigma", "sql", "elastic"]
 Collation = Literal["binary", "nocase"]
-LANGUAGES: tuple[Language, ...] = ("eventbridge", "sns", "sigma", "sql")
+LANGUAGES: tuple[Language, ...] = ("eventbridge", "sns", "sigma", "sql", "elastic")
 
 
 class Importer(Protocol):

@@ -12,9 +12,12 @@ from tamis.rules.rule import Found, Refusal
 ENDINGS = (".json", ".jsonl", ".ndjson")
 Unwrap = Callable[[object, str, str], Found]  # a value, its place, the name of its file
 
+Lists = tuple[tuple[str, str], ...]
 
-def json_rules(path: str, unwrap: Unwrap, listed: tuple[str, ...]) -> Iterator[Found | Refusal]:
-    """The rules of a file or a folder. `listed`: keys under which an export lists its rules.
+
+def json_rules(path: str, unwrap: Unwrap, listed: Lists) -> Iterator[Found | Refusal]:
+    """The rules of a file or a folder. `listed`: where an export lists its rules, and a key
+    that each of them has.
 
     A rule alone in its file has the name of the file, below the folder.
     """
@@ -38,15 +41,16 @@ def json_rules(path: str, unwrap: Unwrap, listed: tuple[str, ...]) -> Iterator[F
                 yield Refusal(where, "", error.construct, str(error))
 
 
-def _values(file: Path, listed: tuple[str, ...]) -> Iterator[tuple[str, object]]:
+def _values(file: Path, listed: Lists) -> Iterator[tuple[str, object]]:
     text = read_text(file)
     if file.suffix.lower() in (".jsonl", ".ndjson"):
         yield from _lines(text)
         return
     value = read_json(text)
     if isinstance(value, dict):
-        for key in listed:
-            if isinstance(rules := value.get(key), list) and _are_objects(rules):
+        for path, needed in listed:
+            rules = _inside(value, path)
+            if isinstance(rules, list) and all(type(r) is dict and needed in r for r in rules):
                 yield from _items(rules)
                 return
     if isinstance(value, list):
@@ -55,8 +59,10 @@ def _values(file: Path, listed: tuple[str, ...]) -> Iterator[tuple[str, object]]
         yield "", value
 
 
-def _are_objects(values: list[object]) -> bool:
-    return all(isinstance(one, dict) for one in values)
+def _inside(value: object, path: str) -> object:
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
 
 
 def _items(values: list[object]) -> Iterator[tuple[str, object]]:

@@ -30,7 +30,17 @@ from tamis.language import (
     Text,
     canonical,
 )
-from tamis.rules.conditions import ONE, all_of, any_of, defined, equal, like, refuted, string
+from tamis.rules.conditions import (
+    ONE,
+    all_of,
+    any_of,
+    defined,
+    equal,
+    like,
+    refuted,
+    string,
+    whole_number,
+)
 from tamis.rules.conditions import number as checked
 from tamis.schema import Schema, Shape, Type
 
@@ -104,7 +114,7 @@ class TamisBackend(Backend):
     def _same_text(self, field: str, text: str, any_case: bool, kind: Type | None) -> Condition:
         """Equality; without a schema a number may stand there as a number, too."""
         term = Attribute(field)
-        if kind is None and (value := _number(text)) is not None:
+        if kind is None and (value := whole_number(text)) is not None:
             return equal(term, [value, text])
         if not any_case or text == text.swapcase():
             return equal(term, [text])
@@ -115,7 +125,7 @@ class TamisBackend(Backend):
         text = "".join(parts) if set(map(type, parts)) <= {str} else ""
         if kind is Type.BOOL and text.lower() in ("true", "false"):
             return equal(Attribute(field), [text.lower() == "true"])
-        if kind is not None and kind.numeric and (value := _number(text)) is not None:
+        if kind is not None and kind.numeric and (value := whole_number(text)) is not None:
             return equal(Attribute(field), [value])
         return Constant(False)
 
@@ -278,14 +288,6 @@ def _parts_of(value: SigmaString, field: str) -> list[Any]:
         else:
             _fail("placeholders need a pipeline", "expand", field)
     return parts or [""]
-
-
-def _number(text: str) -> int | None:
-    """The whole number that the text is, as programs write it."""
-    if len(text) > 19 or not text.isascii() or not text.removeprefix("-").isdecimal():
-        return None
-    value = int(text)
-    return value if str(value) == text and -(2**63) <= value < 2**63 else None
 
 
 def _fail(what: str, construct: str, at: str) -> NoReturn:

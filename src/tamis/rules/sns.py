@@ -30,7 +30,7 @@ def found(path: str) -> Iterator[Found | Refusal]:
 
     A policy alone may be of either scope: with an object in it, it is one of the body.
     """
-    yield from json_rules(path, _unwrap, ("Subscriptions",))
+    yield from json_rules(path, _unwrap, (("Subscriptions", "SubscriptionArn"),))
 
 
 def condition(body: object, shapes: Shapes) -> Condition:
