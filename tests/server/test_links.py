@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
 import time
-from contextlib import ExitStack
-from itertools import pairwise
+from contextlib import ExitStack, suppress
+from itertools import pairwise, permutations
 
 import pytest
+import websockets.sync.client as ws
+from websockets.exceptions import ConnectionClosed
 
+from dose import DEEP
 from server.servers import QUOTES, served
 from server.test_kill import free_port
 from tamis.client import Agent
 from tamis.errors import TamisError
+from tamis.pubsub.links.link_frames import Ack, encode
 from tamis.registry.values import Principal, Right
 from tamis.server.access import new_token
 from tamis.server.serve import Address
@@ -216,3 +223,106 @@ def test_a_home_that_was_restored_is_noticed_at_the_edges(net):
     until(lambda: mine.lost, 15)
     writer.publish("quotes", {"price": 7.0})
     assert (mine.get(10).sequence, mine.lost[0].first) == (1, 1)
+
+
+def test_a_parent_that_dies_is_replaced_by_the_next_one(net):
+    writer = chain(net, "home", "a")
+    net.add("b", "home")
+    net.add("edge", "a", "b")
+    until(lambda: joined(net, "edge") and joined(net, "b"))
+    mine = net.agent("edge").subscribe("quotes", "price > 0")
+    writer.publish("quotes", {"price": 1.0})
+    assert mine.get(5).sequence == 1
+    begun = time.monotonic()
+    stop(net, "a")
+    writer.publish("quotes", {"price": 2.0})
+    assert mine.get(5).sequence == 2
+    assert time.monotonic() - begun < 5
+    assert net.links("edge")[0]["path"] == ["edge", "b", "home"]
+
+
+ORDERS = list(permutations(("home", "a", "b", "edge")))
+
+
+@pytest.mark.parametrize("order", ORDERS if DEEP else ORDERS[5:6], ids="-".join)
+def test_every_order_of_restarts_ends_with_the_same_wants_on_all_links(net, order):
+    writer = chain(net, "home", "a", "b", "edge")
+    ports = {name: net.routers[name].found.http for name in order}
+    above = {"home": (), "a": ("home",), "b": ("a",), "edge": ("b",)}
+    edge = net.agent("edge")
+    texts = ("price > 10", "symbol LIKE '%A%'", "price < 5 AND symbol IN ('A', 'B')")
+    held = [edge.subscribe("quotes", text, durable=f"s{i}") for i, text in enumerate(texts)]
+    for name in order:
+        stop(net, name)
+        net.add(name, *above[name], http=Address("127.0.0.1", ports[name]))
+    until(lambda: all(joined(net, name) for name in ("a", "b", "edge")), 20)
+    until(lambda: len(digests(net)) == 1)
+    writer.publish("quotes", {"price": 1.0, "symbol": "A"})
+    assert [one.get(10).sequence for one in held[1:]] == [1, 1]
+
+
+def digests(net):
+    rows = [row for name in ("home", "a", "b", "edge") for row in net.links(name)]
+    return {(row["digest"], row["wants"]) for row in rows}
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificate")
+def test_a_link_over_tls_checks_its_parent(net, tmp_path):
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key,
+         "-out", certificate, "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    home = net.add("home", certificate=certificate, key=key)
+    url = home.url.replace("http:", "https:")
+    writer = net.stack.enter_context(Agent(url, ca=certificate))
+    writer.put_channel("quotes", QUOTES)
+    net.add("stranger", url)
+    until(lambda: "certificate" in net.routers["stranger"].parts.network.uplinks[0].state)
+    net.add("edge", url, parent_ca=str(certificate))
+    until(lambda: joined(net, "edge"))
+    assert net.agent("edge").publish("quotes", {"price": 1.0}) == 1
+
+
+def test_a_replay_at_an_edge_has_what_the_home_has(net):
+    writer = chain(net, "home", "edge")
+    writer.publish_many("quotes", [{"attributes": {"price": float(p)}} for p in range(30)])
+    until(lambda: net.links("edge")[0]["upto"] == 30)
+    with net.routers["edge"].http() as http:
+        asked = "/api/channels/quotes/messages?first=5&before=25&selector=price > 20"
+        lines = http.get(asked).text.splitlines()
+    assert [json.loads(line)["sequence"] for line in lines] == [22, 23, 24]
+
+
+def test_a_channel_that_is_at_home_below_is_not_touched(net, caplog):
+    net.add("home")
+    net.agent("home").put_channel("quotes", QUOTES)
+    net.agent("home").put_channel("trades", QUOTES)
+    net.add("edge")
+    net.agent("edge").put_channel("quotes", QUOTES)
+    port = net.routers["edge"].found.http
+    stop(net, "edge")
+    net.add("edge", "home", http=Address("127.0.0.1", port))
+    until(lambda: joined(net, "edge"))
+    assert "is at home here already" in caplog.text
+    assert net.agent("edge").publish("quotes", {"price": 1.0}) == 1
+    assert net.agent("home").publish("quotes", {"price": 1.0}) == 1
+
+
+def test_hostile_children_are_closed_and_harm_nobody(net):
+    writer = chain(net, "home", "edge")
+    url = net.routers["home"].url.replace("http", "ws") + "/links?name=x"
+    mine = net.agent("edge").subscribe("quotes", "price > 0")
+    for data in (b"\0\0\0\1rubbish", b"{", b"[]", "[" * 50_000, b"{" * 50_000, b"", b"\xff" * 9,
+                 '{"type": "open"}', '{"type": "open", "channel": "x"}', '{"type": 5}',
+                 '{"type": "open", "channel": 99}', encode(1, Ack(5))):  # fmt: skip
+        with ws.connect(url) as peer:
+            assert json.loads(peer.recv(5))["type"] == "channels"
+            peer.send(data)
+            with suppress(ConnectionClosed, TimeoutError):
+                peer.recv(0.2)
+    writer.publish("quotes", {"price": 1.0})
+    assert mine.get(5).sequence == 1
+    with net.routers["home"].http() as http:
+        assert http.get("/health").json()["status"] == "ok"

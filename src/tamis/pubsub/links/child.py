@@ -220,6 +220,8 @@ class Child:
             self._confirm_stored()
 
     def _confirm_stored(self) -> None:
+        if self.coverage.upto is None:
+            return  # where the copy begins is not stored yet
         while self._later and self._later[0][1] <= self.coverage.next:
             self._confirm(*self._later.popleft())
 

@@ -96,10 +96,11 @@ class Acceptor:
             task.cancel()
         self._listening.close()
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _accept(self) -> None:
         for _ in range(_AT_ONCE):
@@ -126,7 +127,9 @@ class Acceptor:
         if _UNSENT:  # the system would hold megabytes for a peer that does not read
             most = self._gate.share(_MOST_UNSENT)
             accepted.setsockopt(socket.IPPROTO_TCP, _UNSENT, most)
-        self._keep(self._connect(accepted))
+        made = self._keep(self._connect(accepted))
+        # One that is cancelled before it began would leave the connection open.
+        made.add_done_callback(lambda task: accepted.close() if task.cancelled() else None)
 
     async def _connect(self, accepted: _Accepted) -> None:
         greeting = self._gate.limits.greeting if self._context else None
