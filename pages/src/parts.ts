@@ -45,6 +45,7 @@ function replace(old: HTMLElement, fresh: HTMLElement): void {
   old.replaceWith(fresh);
   if (path) fresh.querySelector<HTMLElement>(path)?.focus();
   for (const hook of hooks) hook(fresh);
+  document.dispatchEvent(new Event("tamis-part")); // the editor is a file of its own
 }
 
 function linkOf(element: HTMLElement): string {

@@ -192,6 +192,28 @@ def test_a_fast_channel_costs_a_tab_four_frames_a_second(server, opened):
         assert page.locator("tr[data-row]").count() <= 200
 
 
+def test_the_editor_completes_and_marks_mistakes(server, opened):
+    """Attributes, operators by their type, values that were seen; Tab leaves it."""
+    with opened(server, "/channels/quotes/subscribe") as page, server.http() as http:
+        publish(http, 50)
+        editor = page.get_by_role("textbox", name="Selector")
+        editor.click()
+        for typed, offered in (("pr", "price"), (" ", None), ("> 9", None), (" AND sym", "symbol"),
+                               (" = 'I", "'IBM'")):  # fmt: skip
+            page.keyboard.type(typed)
+            if offered:
+                page.get_by_role("option", name=offered).first.wait_for()
+                page.wait_for_timeout(150)  # it takes no Enter that comes too early
+                page.keyboard.press("Enter")
+        assert editor.inner_text() == "price > 9 AND symbol = 'IBM'"
+        page.get_by_text("price > 9 AND symbol = 'IBM'", exact=True).last.wait_for()
+        page.keyboard.type(" AND AND")
+        page.locator(".cm-lintRange-error, .cm-lintPoint-error").first.wait_for()
+        page.keyboard.press("Escape")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.id") == "subjects"
+
+
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 
 
