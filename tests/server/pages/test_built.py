@@ -1,4 +1,4 @@
-"""The built scripts and styles: what they are made of, how large they are, and that they are new."""
+"""The built scripts and styles: their sources, their sizes, and that they are not outdated."""
 
 from __future__ import annotations
 
