@@ -21,8 +21,8 @@ from typing import Any
 
 from bench.publishers import connected, frame
 from bench.servers import FORM, Server, folder, tamis
-from tamis.pubsub.packets import OWN, Peer
-from tamis.pubsub.wire.messages import Notification
+from tamis.pubsub.packet_protocol import OWN, Peer
+from tamis.pubsub.wire.wire_messages import Notification
 from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server.access import hashed, new_token
 

@@ -12,11 +12,11 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
-from tamis.pubsub.links.epochs import Epoch
 from tamis.pubsub.links.interests import Changed, Interests
 from tamis.pubsub.links.router import Router
 from tamis.pubsub.links.wants import Want

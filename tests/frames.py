@@ -11,8 +11,8 @@ import oracle
 import strategies as st
 from tamis import MessageError, Schema
 from tamis.logic import SEMANTICS
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import Type
 
 MESSAGES = 80

@@ -15,7 +15,7 @@ from tamis.errors import MessageError
 from tamis.language import tree
 from tamis.language.tree import Attribute, Call, Condition
 from tamis.logic import Semantics
-from tamis.messages.table import arrow_type
+from tamis.messages.typed_tables import arrow_type
 from tamis.schema import Attribute as Column
 from tamis.schema import Schema, Shape, Type
 

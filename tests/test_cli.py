@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tamis.cli import app, main
-from tamis.cli.job_options import pairs
+from tamis.cli.jobs.job_options import pairs
 
 ROOT = Path(__file__).parent.parent
 ALICE = "price < 1500 AND company CONTAINS 'IBM'"
@@ -772,6 +772,6 @@ def test_the_examples_in_the_documentation_are_true(run, tmp_path, monkeypatch):
 
 def test_a_report_names_options_as_they_are_given() -> None:
     from tamis.cli.flows.flow_options import Ends
-    from tamis.cli.job_options import told
+    from tamis.cli.jobs.job_options import told
 
     assert ("from", "Newark") in told(Ends(from_=("Newark=a.csv",)))

@@ -10,7 +10,7 @@ import pytest
 
 from tamis.cli import main
 from tamis.flow import check, parse_flow
-from tamis.flow.states.batches.store import StateFiles
+from tamis.flow.states.batches.state_store import StateFiles
 from tamis.flow.states.batches.trigger import Trigger
 from tamis.flow.states.sequences.collapsing import typed_events
 

@@ -45,7 +45,7 @@ def parquet(path: Path) -> None:
 
 
 def report(path: Path) -> None:
-    from tamis.cli.run import _write
+    from tamis.cli.jobs.run_command import _write
 
     _write(str(path), b"<html>")
 

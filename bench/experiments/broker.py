@@ -21,7 +21,7 @@ from bench.publishers import connected, frame
 from bench.report import Goal, Result, Table, verdicts
 from bench.servers import FORM, Server, folder, nats, tamis
 from bench.subscribers import SYMBOLS
-from tamis.pubsub.channel import Channel
+from tamis.pubsub.subjects.channel import Channel
 from tamis.registry import SqliteRegistry, Stored, Version
 from tamis.server.channels import ChannelForm, _attributes, _entry
 

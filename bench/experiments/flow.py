@@ -30,7 +30,7 @@ def run(scale: str) -> Result:
         Table("Paths: arcs from each source into one space",
               ("paths of a source", "native flags s", "matcher s", "arc by arc s", "rows out"),
               found["by_paths"],
-              "Up to a number of paths (NATIVE_PATHS in spark/flows/paths.py) flags are native, "
+              "Up to a number of paths (NATIVE_PATHS in spark/flows) flags are native, "
               "beyond that the matcher finds the paths of a row. Arc by arc reads the source once "
               "for each arc."),
         Table("Subscriptions on LargeTrades", ("number", "CPU s"), found["by_subscriptions"]),
@@ -39,7 +39,7 @@ def run(scale: str) -> Result:
                "all messages, paths s", "levels s", "rows out"),
               found["sharing"],
               "With 80 messages it is the first run of a job, whose code is still to be compiled. "
-              "Beyond a weight (MOST_WEIGHT in spark/flows/paths.py) a flow runs level by level."),
+              "Beyond a weight (MOST_WEIGHT in spark/flows) a flow runs level by level."),
     ]  # fmt: skip
     return Result("flow", ABOUT, tables, [_chart(found)])
 

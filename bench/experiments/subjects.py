@@ -6,7 +6,7 @@ from bench import progress
 from bench.measure import cpu_seconds, timed
 from bench.report import Goal, Result, Table, verdicts
 from bench.workloads import packets
-from tamis.pubsub.subject_index import SubjectIndex
+from tamis.pubsub.subjects.subject_index import SubjectIndex
 
 ABOUT = (
     "Which of many subject filters (exchange.symbol.kind, one in ten with a wildcard) match a "

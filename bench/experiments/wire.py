@@ -11,7 +11,7 @@ from bench.measure import cpu_seconds
 from bench.report import Goal, Result, Table, verdicts
 from bench.workloads import packets
 from tamis.pubsub.wire import Codec
-from tamis.pubsub.wire.columns import decode_columns, encode_columns
+from tamis.pubsub.wire.packet_columns import decode_columns, encode_columns
 
 ABOUT = (
     "Notifications of stock trades (two texts, a double, an int) to packets and back, beside "

@@ -15,7 +15,7 @@ from bench.spark.place import Figures, Place
 from bench.spark.rows import Job, Rows
 from bench.workloads import icse, mixed, stock
 from tamis.spark import deliveries, match, plan_of
-from tamis.spark.matching import Question
+from tamis.spark.message_questions import Question
 from tamis.spark.native.planning import PlanLimits, choose
 
 GOALS = (100, 1_000)  # simple rules with peers

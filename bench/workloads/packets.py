@@ -11,10 +11,10 @@ from bench.workloads import stock
 from tamis.logic import sets
 from tamis.logic.dnf import Filter
 from tamis.logic.sets import Line
-from tamis.pubsub.channel import Channel, ChannelAttribute
 from tamis.pubsub.filters import Interest
-from tamis.pubsub.subject import Subject, SubjectFilter
-from tamis.pubsub.typecodes import TypeCode
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.typecodes import TypeCode
 from tamis.pubsub.wire import Notification
 
 SUBJECT = "quotes.nyse"

@@ -19,12 +19,12 @@ from tamis.engine import Details, Matcher
 from tamis.flow.states.equivalence import warm as warm_states
 from tamis.jit.cache import CACHE
 from tamis.jit.first_use import show_progress
-from tamis.pubsub.channel import Channel, ChannelAttribute
-from tamis.pubsub.subject import Subject, SubjectFilter
-from tamis.pubsub.subject_index import SubjectIndex
-from tamis.pubsub.typecodes import TypeCode
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.subject_index import SubjectIndex
+from tamis.pubsub.subjects.typecodes import TypeCode
 from tamis.pubsub.wire import Codec
-from tamis.pubsub.wire.columns import decode_columns, encode_columns
+from tamis.pubsub.wire.packet_columns import decode_columns, encode_columns
 from tamis.schema import Schema
 
 _SELECTORS = (

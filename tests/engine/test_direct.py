@@ -14,8 +14,8 @@ from tamis.engine.compile import direct_rows
 from tamis.engine.compile import plans as plan
 from tamis.engine.live import state
 from tamis.language import parse
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import Schema
 
 SCHEMA = Schema.of(key=str, venue=str, lot=int, price=float, size=int)

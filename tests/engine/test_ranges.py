@@ -21,8 +21,8 @@ from tamis.engine.layout import CUBE_COUNT
 from tamis.engine.live import state
 from tamis.language import canonical, parse
 from tamis.logic import SEMANTICS, Semantics
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import Schema
 
 ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "2"))

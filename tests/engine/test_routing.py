@@ -16,8 +16,8 @@ from tamis.engine.sharding.routing import BEYOND, EXACT, Reader, Routes, bucket
 from tamis.engine.sharding.united import Part, United
 from tamis.language import canonical, tree
 from tamis.logic import SEMANTICS
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import Type
 
 ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "12"))

@@ -21,8 +21,8 @@ from engine.snapshots import MESSAGES, again, answers, small
 from tamis import Limits, Matcher, MessageError, SelectorError, SnapshotError
 from tamis.language import canonical
 from tamis.logic import SEMANTICS, Semantics
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import INT_MAX, INT_MIN, Attribute, Schema, Type
 
 ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "2"))

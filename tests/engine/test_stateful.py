@@ -20,8 +20,8 @@ import oracle
 import strategies
 from tamis import Matcher, MessageError, SelectorError, SubscriptionError
 from tamis.language import canonical, tree
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import Type
 
 BAD = ("a =", "(a = 1", "a = 'x", "a = 1 b = 2", "a IN ()", "nowhere(a) = 1", "a MATCHES '('", "\0")

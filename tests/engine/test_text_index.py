@@ -17,7 +17,7 @@ from tamis.engine.index.text_index import TextIndex, values_of
 from tamis.language import Limits
 from tamis.language.tree import Attribute, Like, Regex, Text
 from tamis.logic import Kind
-from tamis.logic.patterns import like_atom
+from tamis.logic.like_atoms import like_atom
 
 PLAIN = {
     Kind.PREFIX: str.startswith,

@@ -11,7 +11,7 @@ from strategies import Dice, Drawn, Maker, Rolled, make_constant, make_message
 from tamis.errors import FlowError
 from tamis.flow import Arc, Flow, Graph, Lookup, Output, Rule, Select, Space, Transform, check
 from tamis.flow.model.elements import Column
-from tamis.flow.model.types import FlowChecker
+from tamis.flow.model.flow_types import FlowChecker
 from tamis.flow.text import parse_flow, printed
 from tamis.language import Arithmetic, Attribute, Call, Condition, Literal, Term
 from tamis.schema import Schema, Type

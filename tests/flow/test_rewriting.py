@@ -18,7 +18,7 @@ from tamis.flow.graphs.execution import holds, through
 from tamis.flow.model.expressions import not_false, not_true
 from tamis.flow.rewriting.decisions import Choice, decision, spaces_read, weight
 from tamis.flow.rewriting.plan import node_name
-from tamis.flow.text.printer import step_text
+from tamis.flow.text.flow_printer import step_text
 from tamis.language import Not, canonical, parse
 from tamis.logic import value
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from tamis.errors import LogError
 from tamis.log import Remembered
 from tamis.pubsub.broker import intake
+from tamis.pubsub.broker.epochs import Epochs, begun
 from tamis.pubsub.broker.records import Block, Part, Record
-from tamis.pubsub.links.epochs import Epochs, begun
 
 
 class MemoryLog:

@@ -10,8 +10,8 @@ from log.memory_log import MemoryLog
 from tamis.errors import LogError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker import intake
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.records import Block, Part, Record
-from tamis.pubsub.links.epochs import Epoch
 
 
 @pytest.fixture(params=["memory", "sqlite"])

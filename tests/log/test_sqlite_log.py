@@ -12,8 +12,8 @@ import pytest
 from tamis.errors import HoleError, LogError
 from tamis.log import SqliteLog
 from tamis.pubsub.broker import intake
+from tamis.pubsub.broker.epochs import agreed
 from tamis.pubsub.broker.records import Block, Record
-from tamis.pubsub.links.epochs import agreed
 
 BODY = b'{"symbol": "IBM", "price": 120.5}'
 

@@ -22,9 +22,9 @@ import packets
 
 import strategies as st
 from tamis.errors import WireError
-from tamis.pubsub.channel import Channel
+from tamis.pubsub.subjects.channel import Channel
 from tamis.pubsub.wire import Codec, Decoder
-from tamis.pubsub.wire.columns import decode_columns
+from tamis.pubsub.wire.packet_columns import decode_columns
 
 SLOWEST = 5.0  # CPU seconds for one packet of a few kB: a guard, a thousand times what it takes
 MEMORY = 400  # bytes that decoding may take for each byte of the packet

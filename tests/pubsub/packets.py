@@ -12,8 +12,8 @@ from hypothesis import strategies as hs
 import strategies as st
 from tamis.language import Condition
 from tamis.logic.dnf import dnf
-from tamis.pubsub.channel import Channel, ChannelAttribute
-from tamis.pubsub.typecodes import FORMS, TypeCode
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute
+from tamis.pubsub.subjects.typecodes import FORMS, TypeCode
 from tamis.pubsub.wire import (
     Acknowledgement,
     AddSubject,

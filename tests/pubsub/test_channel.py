@@ -14,11 +14,11 @@ from hypothesis import strategies as hs
 from tamis.errors import ChannelError, SubjectError
 from tamis.language import parse
 from tamis.logic.dnf import dnf
-from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
-from tamis.pubsub.channel_files import read_channels, write_ini, write_toml
-from tamis.pubsub.precision import fitted
-from tamis.pubsub.subject import Subject
-from tamis.pubsub.typecodes import FORMS, TypeCode
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute, Properties
+from tamis.pubsub.subjects.channel_files import read_channels, write_ini, write_toml
+from tamis.pubsub.subjects.precision import fitted
+from tamis.pubsub.subjects.subject import Subject
+from tamis.pubsub.subjects.typecodes import FORMS, TypeCode
 from tamis.schema import Type
 
 TABLE_13 = """

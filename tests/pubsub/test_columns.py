@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tamis.errors import MessageError
-from tamis.pubsub.broker.columns import columns
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.selected_columns import columns
 from tamis.schema import Schema
 
 SCHEMA = Schema.of(n=int, x=float, s=str, b=bool)

@@ -19,7 +19,7 @@ from tamis.pubsub.filters import Interest, Merge, Piece, covers, overlaps
 from tamis.pubsub.filters.covering import subject_hull
 from tamis.pubsub.filters.maximal import Maximal
 from tamis.pubsub.filters.narrowing import Narrowing
-from tamis.pubsub.subject import EVERYTHING, Subject, SubjectFilter
+from tamis.pubsub.subjects.subject import EVERYTHING, Subject, SubjectFilter
 from tamis.schema import Schema
 
 STOCK = Schema.of(symbol=str, price=int, volume=int)

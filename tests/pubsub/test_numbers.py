@@ -12,11 +12,11 @@ from log.memory_log import MemoryLog
 from tamis.errors import LogError, MessageError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker import intake
-from tamis.pubsub.broker import numbers as module
+from tamis.pubsub.broker import stored_numbers as module
 from tamis.pubsub.broker.intake import Admission, Draft
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.machine import Broker
-from tamis.pubsub.broker.numbers import Numbers
+from tamis.pubsub.broker.stored_numbers import Numbers
 from tamis.schema import Schema
 
 

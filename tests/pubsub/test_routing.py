@@ -14,14 +14,14 @@ from tamis.errors import ChannelError, SelectorError, SubjectError, Subscription
 from tamis.language import canonical, parse
 from tamis.logic import finder
 from tamis.logic.dnf import Filter, dnf
-from tamis.pubsub.channel import Channel, ChannelAttribute
 from tamis.pubsub.filters import Interest
 from tamis.pubsub.routing import DROPPED, RoutingTable
 from tamis.pubsub.selectors import condition, subject_attributes, subject_condition
-from tamis.pubsub.subject import Subject, SubjectFilter
-from tamis.pubsub.typecodes import TypeCode
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.typecodes import TypeCode
 from tamis.pubsub.wire import Codec, Notification
-from tamis.pubsub.wire.columns import decode_columns
+from tamis.pubsub.wire.packet_columns import decode_columns
 
 sys.path.insert(0, str(Path(__file__).parent))
 

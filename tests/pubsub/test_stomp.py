@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis.errors import WireError
-from tamis.pubsub.stomp import MAX_HEAD, Decoder, Frame, encode
+from tamis.pubsub.stomp_frames import MAX_HEAD, Decoder, Frame, encode
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=10)
 names = texts.filter(lambda t: t and t != "content-length")

@@ -10,8 +10,8 @@ from hypothesis import strategies as hs
 
 from bounded import bounded
 from tamis.errors import SubjectError, SubscriptionError
-from tamis.pubsub.subject import EVERYTHING, Subject, SubjectFilter
-from tamis.pubsub.subject_index import SubjectIndex
+from tamis.pubsub.subjects.subject import EVERYTHING, Subject, SubjectFilter
+from tamis.pubsub.subjects.subject_index import SubjectIndex
 
 FIELDS = ("a", "b", "c", "#", "Straße")
 subjects = hs.lists(hs.sampled_from(FIELDS), min_size=1, max_size=5).map(

@@ -20,8 +20,8 @@ from tamis.errors import SubjectError, WireError
 from tamis.language import parse
 from tamis.logic import finder
 from tamis.logic.dnf import dnf
-from tamis.pubsub.channel import Channel, ChannelAttribute
-from tamis.pubsub.typecodes import TypeCode
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute
+from tamis.pubsub.subjects.typecodes import TypeCode
 from tamis.pubsub.wire import (
     AddSubject,
     AttributeTest,
@@ -35,7 +35,7 @@ from tamis.pubsub.wire import (
     disjuncts_of,
     filter_of,
 )
-from tamis.pubsub.wire.columns import decode_columns, encode_columns
+from tamis.pubsub.wire.packet_columns import decode_columns, encode_columns
 
 sys.path.insert(0, str(Path(__file__).parent))
 

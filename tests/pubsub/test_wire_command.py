@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tamis.cli import main
-from tamis.pubsub.channel import RESERVED
-from tamis.pubsub.channel_files import read_channels
-from tamis.pubsub.typecodes import FORMS, c_name, named
+from tamis.pubsub.packet_lines import drawing, rows, said
+from tamis.pubsub.subjects.channel import RESERVED
+from tamis.pubsub.subjects.channel_files import read_channels
+from tamis.pubsub.subjects.typecodes import FORMS, c_name, named
 from tamis.pubsub.wire import Codec, Notification, Operator
-from tamis.pubsub.wire.drawing import drawing, rows, said
-from tamis.pubsub.wire.messages import CONTROLS
+from tamis.pubsub.wire.wire_messages import CONTROLS
 
 DOCS = Path(__file__).parents[2] / "docs"
 WIRE = (DOCS / "wire.md").read_text(encoding="utf-8")

@@ -23,8 +23,8 @@ from tamis.registry import (
     Stored,
     Token,
     Version,
-    tables,
 )
+from tamis.registry import registry_tables as tables
 
 TABLES = ("channel", "flow", "principal", "permission", "token", "subscription", "recap", "audit")
 

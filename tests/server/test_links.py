@@ -19,7 +19,7 @@ from server.test_kill import free_port
 from tamis.client import Agent
 from tamis.errors import TamisError
 from tamis.pubsub.links.link_frames import Ack, encode
-from tamis.registry.values import Principal, Right
+from tamis.registry.registry_values import Principal, Right
 from tamis.server.access import new_token
 from tamis.server.serve import Address
 

@@ -69,7 +69,7 @@ def test_webhooks_and_mails(run):
 
 
 def test_many_subscriptions_come_page_by_page(run, server, monkeypatch):
-    from tamis.cli.broker import subscriptions
+    from tamis.cli.broker import subscription_commands as subscriptions
 
     monkeypatch.setattr(subscriptions, "_PAGE", 2)
     for i in range(5):

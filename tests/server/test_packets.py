@@ -15,9 +15,9 @@ import pytest
 
 from server.servers import QUOTES, served
 from tamis.errors import TamisError
-from tamis.pubsub import packets
-from tamis.pubsub.channel import Channel
-from tamis.pubsub.packets import Answers, Peer, body_of, packable
+from tamis.pubsub import packet_protocol as packets
+from tamis.pubsub.packet_protocol import Answers, Peer, body_of, packable
+from tamis.pubsub.subjects.channel import Channel
 from tamis.registry import Principal, Right, SqliteRegistry
 from tamis.server.access import hashed, new_token
 from tamis.server.sockets.limits import SocketLimits

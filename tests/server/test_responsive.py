@@ -12,7 +12,7 @@ import websockets.sync.client as ws
 from server.servers import QUOTES, served
 from tamis.client import Agent
 from tamis.pubsub.broker.judge import Judge, Language
-from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.subjects.subject import SubjectFilter
 from tamis.server import replays
 from tamis.server.subscribing import Subscribing
 from tamis.server.web.routes import inspecting

@@ -20,7 +20,7 @@ from tamis import Matcher
 from tamis.client import Agent
 from tamis.errors import TamisError
 from tamis.flow import check, parse_flow, run
-from tamis.pubsub.stomp import Decoder
+from tamis.pubsub.stomp_frames import Decoder
 from tamis.registry import VERBS, FlowEntry, Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
 

@@ -20,7 +20,7 @@ from tamis.client import Agent
 from tamis.client.remote import Remote
 from tamis.client.rest import lines
 from tamis.errors import AccessError, TamisError
-from tamis.pubsub.stomp import Decoder
+from tamis.pubsub.stomp_frames import Decoder
 from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
 

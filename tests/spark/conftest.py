@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def spark():
-    from tamis.spark.session import check_java, session
+    from tamis.spark.spark_session import check_java, session
 
     try:
         check_java()

@@ -21,7 +21,7 @@ from server.servers import served
 from tamis.cli import main
 from tamis.errors import InputError
 from tamis.spark import match, use_broker
-from tamis.spark.broker.place import Place
+from tamis.spark.broker.log_place import Place
 
 QUOTES = {"attributes": {"symbol": "string", "price": "double", "n": "int", "at": "timestamp"}}
 KILLS = int(os.environ.get("TAMIS_KILLS", "0"))  # each starts a Spark of its own
@@ -235,7 +235,8 @@ def test_tamis_run_from_a_channel_to_a_channel(spark, channel, tmp_path, capfd):
 
 DRIVER = """
 import os, sys
-from tamis.spark import session, use_broker
+from tamis.spark import use_broker
+from tamis.spark import session
 
 parent = os.getppid()
 url, source, sink, folder, last = sys.argv[1:]
@@ -290,8 +291,8 @@ def test_a_query_that_is_killed_loses_nothing_and_publishes_nothing_twice(channe
 def test_options_of_columns(spark, channel):
     from pyspark.sql import types
 
+    from tamis.spark.broker.log_source import Reading
     from tamis.spark.broker.sink import StreamSink
-    from tamis.spark.broker.source import Reading
 
     place = Place.of(channel.options)
     with pytest.raises(InputError, match="column _sequence is of type bigint"):

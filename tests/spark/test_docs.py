@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import tamis.spark
-from tamis.spark.matching import Options
+from tamis.spark.message_questions import Options
 
 PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
 

@@ -32,7 +32,7 @@ WORK = """
 import dataclasses
 from tamis import Matcher
 from tamis.spark import counts, deliveries, explain, match, problems, register, semi
-from tamis.spark import details
+from tamis.spark import carried_details as details
 from tamis.spark.workers import shards, shipping
 
 # No worker finds the path of the driver.

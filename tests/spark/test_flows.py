@@ -24,8 +24,8 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from tamis.schema import Type
 from tamis.spark import match
 from tamis.spark.flows import arc_by_arc, rewritten
-from tamis.spark.flows.paths import NATIVE_PATHS
-from tamis.spark.native.values import SPARK_TYPES
+from tamis.spark.flows.path_frames import NATIVE_PATHS
+from tamis.spark.native.native_values import SPARK_TYPES
 
 GRAPHS = dose(3, 100)
 FORMS = (arc_by_arc, partial(rewritten, levels=False), partial(rewritten, levels=True))

@@ -27,7 +27,8 @@ DDL = "n long, file long, symbol string, price double"
 
 DRIVER = f"""
 import os, sys
-from tamis.spark import Subscriptions, match, session
+from tamis.spark import Subscriptions, match
+from tamis.spark import session
 
 parent = os.getppid()
 folder, last = sys.argv[1], sys.argv[2] == "last"

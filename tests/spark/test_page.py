@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tamis.spark.jobs.charts import area, bars, ceiling, short
 from tamis.spark.jobs.page import Facts, page, spread
+from tamis.spark.jobs.page_charts import area, bars, ceiling, short
 
 FACTS = Facts(
     title="tamis run: match",

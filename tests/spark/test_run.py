@@ -21,14 +21,14 @@ from pyspark.sql import types as spark_types
 
 from tamis import Matcher
 from tamis.cli import main
-from tamis.cli.summary import _part, _progress_text, chart, job_progress
+from tamis.cli.jobs.run_summary import _part, _progress_text, chart, job_progress
 from tamis.spark import Subscriptions
 from tamis.spark.jobs.column_types import csv_types
 from tamis.spark.jobs.failures import reason
 from tamis.spark.jobs.job import Job, Sink, Source, format_of
+from tamis.spark.jobs.job_running import Progress, Totals, _summed
 from tamis.spark.jobs.opening import _no_interrupt, _without_chatter
-from tamis.spark.jobs.running import Progress, Totals, _summed
-from tamis.spark.tally import Part, Tasks
+from tamis.spark.workers.tally import Part, Tasks
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights"

@@ -11,8 +11,8 @@ import pytest
 from tamis import Matcher, SnapshotError, TamisError
 from tamis.engine.snapshot.store import save
 from tamis.spark import match, session
-from tamis.spark.session import check_java
-from tamis.spark.workers.shipping import _KEPT, Shipment, _opened, opened, ship
+from tamis.spark.spark_session import check_java
+from tamis.spark.workers.shipping import _KEPT, Shipment, _matchers, opened, ship
 
 
 def test_session_is_the_running_one(spark):
@@ -69,7 +69,7 @@ def test_what_spark_brought_is_used_where_the_path_of_the_driver_leads_nowhere(s
 
 
 def test_a_snapshot_that_did_not_come_is_an_error_with_a_hint(spark):
-    with pytest.raises(SnapshotError, match="has not come to this worker"):
+    with pytest.raises(SnapshotError, match="is not available on this worker"):
         opened(Shipment("/no/such/folder/on/this/host", "never.sent"), {})
 
 
@@ -79,8 +79,8 @@ def test_a_worker_opens_each_matcher_once_and_lets_old_ones_go(spark, tmp_path):
     assert opened(made[0], {}) is first
     for shipment in made[1:]:
         opened(shipment, {})
-    assert made[0].name not in _opened
-    assert len(_opened) == _KEPT
+    assert made[0].name not in _matchers
+    assert len(_matchers) == _KEPT
 
 
 def test_a_damaged_snapshot_is_refused_on_the_driver(spark, tmp_path):

@@ -20,12 +20,12 @@ import strategies as st
 from tamis import InputError, Matcher, Schema, SelectorError
 from tamis.engine.sharding.routing import bucket
 from tamis.language import canonical, tree
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import INT_MAX, INT_MIN, Type
 from tamis.spark import counts, deliveries, match, semi
-from tamis.spark.matching import Question
-from tamis.spark.sharding import KEY, buckets
+from tamis.spark.message_questions import Question
+from tamis.spark.sharded_frames import KEY, buckets
 
 SYMBOLS = ["IBM", "SAP", "Straße", "𝒳", "", "Ä", "Dell", "x" * 200]
 

@@ -12,11 +12,11 @@ import pytest
 
 import strategies as st
 from tamis import InputError, Matcher, Schema
-from tamis.cli.rules import diff
+from tamis.cli.rule_commands import diff
 from tamis.language import canonical
-from tamis.workbench.cases import Case, failures, read_cases
-from tamis.workbench.comparing import Difference
-from tamis.workbench.covering import covered
+from tamis.workbench.rule_covering import covered
+from tamis.workbench.rule_differences import Difference
+from tamis.workbench.sample_cases import Case, failures, read_cases
 
 SCHEMA = Schema.of(n=int, s=str)
 

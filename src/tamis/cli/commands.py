@@ -20,11 +20,11 @@ from tamis import __version__
 from tamis.cli.broker import COMMANDS
 from tamis.cli.broker.trying import try_selectors
 from tamis.cli.flows import flow_app
-from tamis.cli.options import STANDARD, Language, Semantics, argument, need_schema
+from tamis.cli.jobs.run_command import from_job_file, run
+from tamis.cli.rule_commands import check_samples, diff, report
 from tamis.cli.rule_import import import_rules
-from tamis.cli.rules import check_samples, diff, report
-from tamis.cli.run import from_job_file, run
-from tamis.cli.wire import wire
+from tamis.cli.terminal.options import STANDARD, Language, Semantics, argument, need_schema
+from tamis.cli.wire_command import wire
 from tamis.errors import InputError, SelectorError, TamisError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def check(
     semantics
         What undefined attributes mean: it decides which selectors match never, or always.
     """
-    from tamis.cli.checking import check_file, check_one
+    from tamis.cli.check_command import check_file, check_one
 
     if (selector is None) == (file is None):
         raise InputError("check what? give one selector, or a file of them with --file")
@@ -125,10 +125,10 @@ def match(
     batch_rows
         Messages that are matched at a time.
     """
-    from tamis.cli.matching import Job
-    from tamis.cli.output import id_type, writer
-    from tamis.cli.progress import progress
-    from tamis.cli.report import Report
+    from tamis.cli.match_command import Job
+    from tamis.cli.terminal.progress import progress
+    from tamis.cli.terminal.result_files import id_type, writer
+    from tamis.cli.terminal.row_errors import Report
     from tamis.engine import Matcher
 
     if subscriptions == messages == "-":
@@ -171,7 +171,7 @@ def explain(
         What undefined attributes mean.
     """
     from tamis.logic import explain
-    from tamis.messages.single import one_message
+    from tamis.messages.single_messages import one_message
 
     if selector == message == "-":
         raise InputError("only one of SELECTOR and MESSAGE can be standard input")
@@ -209,7 +209,7 @@ def draw(
     semantics
         What undefined attributes mean.
     """
-    from tamis.cli.output import opened
+    from tamis.cli.terminal.result_files import opened
     from tamis.diagram.conditions import diagram_of
     from tamis.diagram.draw import picture
     from tamis.drawing import mermaid, svg
@@ -296,7 +296,7 @@ def _after_interrupt(ignored: sys.UnraisableHookArgs) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run a command and return its exit code: 0, what the command says, or 2 where the input or its
     use is bad."""
-    from tamis.messages.source import MAX_LINE
+    from tamis.messages.byte_sources import MAX_LINE
 
     csv.field_size_limit(MAX_LINE)  # of the whole process, so set here and not by the library
     _open_closed()

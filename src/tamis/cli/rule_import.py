@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from tamis.cli.options import STANDARD, Language
+from tamis.cli.terminal.options import STANDARD, Language
 from tamis.errors import InputError
 
 SHOWN = 20
@@ -48,7 +48,7 @@ def import_rules(
     strict_input
         Write nothing where a rule was refused.
     """
-    from tamis.cli.output import opened
+    from tamis.cli.terminal.result_files import opened
     from tamis.rules import import_rules as imported_from
 
     if language.dialect != "tamis":

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 from tamis.client.remote import HERE, TIMEOUT, Remote
 from tamis.client.rest import call
 from tamis.errors import BusyError, DeadlineError, TamisError, UnreachableError
-from tamis.pubsub.subject import SubjectFilter
-from tamis.pubsub.typecodes import FORMS, named
+from tamis.pubsub.subjects.subject import SubjectFilter
+from tamis.pubsub.subjects.typecodes import FORMS, named
 from tamis.schema import Schema, Type
 from tamis.table import Subscriptions
 

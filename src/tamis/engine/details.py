@@ -15,8 +15,8 @@ from tamis.engine.kernels.output import sort_rows
 from tamis.engine.kernels.picking import ALWAYS, FOREVER, UNKNOWN, pick
 from tamis.engine.layout import I4, I8
 from tamis.errors import InputError
-from tamis.messages.columns import fit
 from tamis.messages.tabular import SupportsArrow, arrow_of, as_mapping
+from tamis.messages.value_columns import fit
 from tamis.schema import Type
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from tamis.flow.builder import FlowBuilder
 from tamis.flow.graphs.execution import Rejected, Result, run
-from tamis.flow.graphs.graph import Graph, check
+from tamis.flow.graphs.flow_graph import Graph, check
 from tamis.flow.model.elements import (
     Arc,
     Flow,
@@ -14,7 +14,7 @@ from tamis.flow.model.elements import (
     Test,
     Transform,
 )
-from tamis.flow.model.limits import FlowLimits
+from tamis.flow.model.flow_limits import FlowLimits
 from tamis.flow.model.lookups import tables
 from tamis.flow.rewriting import RULES, Plan, on_sources, rewrite, stages
 from tamis.flow.text import parse_flow, printed, read_flow

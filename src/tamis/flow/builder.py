@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Self
 
-from tamis.flow.graphs.graph import Graph, check
+from tamis.flow.graphs.flow_graph import Graph, check
 from tamis.flow.model.elements import Flow
-from tamis.flow.model.limits import LIMITS, FlowLimits
-from tamis.flow.text.printer import name_text, scalar_text
-from tamis.flow.text.reader import parse_flow
+from tamis.flow.model.flow_limits import LIMITS, FlowLimits
+from tamis.flow.text.flow_printer import name_text, scalar_text
+from tamis.flow.text.flow_reader import parse_flow
 from tamis.schema import Schema
 
 # A line break, unless it is inside of quotes, backticks or a comment.

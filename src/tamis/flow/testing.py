@@ -9,10 +9,10 @@ from typing import Any
 
 from tamis.errors import FlowError, MessageError
 from tamis.flow.graphs.execution import Message, fitted, run
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.model.elements import Flow, Sample, Test
 from tamis.flow.model.lookups import Tables, table
-from tamis.flow.text.printer import row_text
+from tamis.flow.text.flow_printer import row_text
 from tamis.language.types import nearest
 
 _SHOWN = 10

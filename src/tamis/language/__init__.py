@@ -1,8 +1,8 @@
 """The selector language: text to condition tree and back."""
 
 from tamis.language.limits import Limits
+from tamis.language.parsing import Dialect, parse
 from tamis.language.printer import canonical
-from tamis.language.reading import Dialect, parse
 from tamis.language.tree import (
     And,
     Arithmetic,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sqlite3
 
 from tamis.log import blocks as codec
-from tamis.pubsub.broker.numbers import Numbers
+from tamis.pubsub.broker.stored_numbers import Numbers
 
 
 def add_used(db: sqlite3.Connection) -> None:

@@ -19,12 +19,12 @@ import msgspec
 from tamis.errors import HoleError, LogError
 from tamis.files import make_private
 from tamis.log import blocks as codec
+from tamis.log.log_protocol import Remembered
 from tamis.log.mark import Mark
 from tamis.log.migrating import add_used, highest_only, stored_numbers
-from tamis.log.protocol import Remembered
 from tamis.pubsub.broker import intake
+from tamis.pubsub.broker.epochs import Epoch, Epochs, begun
 from tamis.pubsub.broker.records import Block, Part, Record
-from tamis.pubsub.links.epochs import Epoch, Epochs, begun
 
 _MOST_READ = 32 << 20  # bytes of messages that are read at once, and one block
 _CACHED = 8  # megabytes of pages

@@ -9,7 +9,7 @@ from tamis.logic.atoms import All, Formula, Literal
 from tamis.logic.reduce import Semantics
 from tamis.logic.terms import Find, Lookups, value
 from tamis.messages import lookup
-from tamis.messages.values import fitted
+from tamis.messages.message_values import fitted
 from tamis.schema import Schema
 
 

@@ -165,7 +165,7 @@ def _patterned(predicate: Like | Regex, value: object) -> bool | None:
 @lru_cache(maxsize=4096)
 def _atom(predicate: Like | Regex) -> Any:
     from tamis.logic.atoms import Atom, Family, Kind
-    from tamis.logic.patterns import like_atom
+    from tamis.logic.like_atoms import like_atom
 
     if isinstance(predicate, Regex):
         return Atom(EACH, Kind.PATTERN, Family.STRING, predicate.pattern)

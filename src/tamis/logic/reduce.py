@@ -53,8 +53,8 @@ from tamis.logic.atoms import (
 )
 from tamis.logic.atoms import Literal as Lit
 from tamis.logic.comparing import compare, text_test
+from tamis.logic.like_atoms import case_free, like_atom
 from tamis.logic.lists import has_several
-from tamis.logic.patterns import case_free, like_atom
 from tamis.logic.terms import static_type
 from tamis.schema import Schema, Shape, Type
 

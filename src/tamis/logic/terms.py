@@ -34,7 +34,7 @@ from tamis.language.tree import (
 )
 from tamis.logic.comparing import compare, text_test
 from tamis.logic.lists import EACH, EXTREMES, FACTS, Several, fact, several, taken_apart, truth
-from tamis.messages.values import settle
+from tamis.messages.message_values import settle
 from tamis.schema import INT_MAX, INT_MIN, Schema, Shape, Type, type_of
 
 Lookup = Callable[..., object] | Mapping[Any, object]

@@ -8,26 +8,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from tamis.messages.values import lookup
+from tamis.messages.message_values import lookup
 
 if TYPE_CHECKING:
-    from tamis.messages.reading import Format, read
-    from tamis.messages.rows import BadRow, Batch, OnBad, refuse
+    from tamis.messages.message_files import Format, read
+    from tamis.messages.row_batches import BadRow, Batch, OnBad, refuse
     from tamis.messages.schemas import arrow_schema, read_schema
-    from tamis.messages.subscriptions import Subscriptions, read_subscriptions
+    from tamis.messages.subscription_files import Subscriptions, read_subscriptions
     from tamis.messages.xml import parse_xml
 
 _HOMES = {
-    "Format": "reading",
-    "read": "reading",
-    "BadRow": "rows",
-    "Batch": "rows",
-    "OnBad": "rows",
-    "refuse": "rows",
+    "Format": "message_files",
+    "read": "message_files",
+    "BadRow": "row_batches",
+    "Batch": "row_batches",
+    "OnBad": "row_batches",
+    "refuse": "row_batches",
     "arrow_schema": "schemas",
     "read_schema": "schemas",
-    "Subscriptions": "subscriptions",
-    "read_subscriptions": "subscriptions",
+    "Subscriptions": "subscription_files",
+    "read_subscriptions": "subscription_files",
     "parse_xml": "xml",
 }
 

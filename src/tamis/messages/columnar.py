@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import InputError
-from tamis.messages.columns import Misfits, flatten, normal
-from tamis.messages.containers import fit_attribute
-from tamis.messages.rows import BadRow, Batch, OnBad, excerpt
-from tamis.messages.source import Source, reading
-from tamis.messages.table import arrow_type_of, record_batch, take
+from tamis.messages.byte_sources import Source, reading
+from tamis.messages.lists_and_maps import fit_attribute
+from tamis.messages.row_batches import BadRow, Batch, OnBad, excerpt
+from tamis.messages.typed_tables import arrow_type_of, record_batch, take
+from tamis.messages.value_columns import Misfits, flatten, normal
 from tamis.schema import Schema
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from tamis.errors import InputError, MessageError
+from tamis.messages.byte_sources import MAX_LINE, Source, lines
 from tamis.messages.jsonlines import Record
-from tamis.messages.rows import BadRow, OnBad, excerpt
-from tamis.messages.source import MAX_LINE, Source, lines
+from tamis.messages.row_batches import BadRow, OnBad, excerpt
 from tamis.messages.texts import guess
 
 

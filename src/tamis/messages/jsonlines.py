@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tamis.errors import MessageError
-from tamis.messages.rows import BadRow, OnBad, excerpt
-from tamis.messages.source import MAX_LINE, Source, lines
+from tamis.messages.byte_sources import MAX_LINE, Source, lines
+from tamis.messages.row_batches import BadRow, OnBad, excerpt
 
 MAX_DEPTH = 64
 

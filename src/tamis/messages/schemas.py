@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import MessageError, SchemaError
+from tamis.messages.byte_sources import opened, reading
 from tamis.messages.columnar import file_schema
-from tamis.messages.columns import column_type
-from tamis.messages.containers import shape_of, values_type
-from tamis.messages.source import opened, reading
+from tamis.messages.lists_and_maps import shape_of, values_type
 from tamis.messages.tabular import is_pandas
 from tamis.messages.texts import from_text
+from tamis.messages.value_columns import column_type
 from tamis.schema import Attribute, Scalar, Schema, Shape, Type, type_named
 
 if TYPE_CHECKING:

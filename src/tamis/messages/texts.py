@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from tamis.errors import MessageError
-from tamis.messages.rows import excerpt
-from tamis.messages.values import fitted, settle
+from tamis.messages.message_values import fitted, settle
+from tamis.messages.row_batches import excerpt
 from tamis.schema import Scalar, Schema, Shape, Type, moment
 
 _INT = re.compile(r"[+-]?[0-9]++")

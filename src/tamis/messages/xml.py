@@ -13,7 +13,7 @@ from typing import Any
 from xml.parsers import expat
 
 from tamis.errors import MessageError
-from tamis.messages.source import MAX_LINE
+from tamis.messages.byte_sources import MAX_LINE
 from tamis.messages.texts import from_text, guess
 from tamis.schema import Scalar, Schema, Type
 

@@ -36,15 +36,15 @@ from tamis.language.tree import (
     Text,
 )
 from tamis.pubsub import selectors
-from tamis.pubsub.channel import Channel
 from tamis.pubsub.filters import Interest
-from tamis.pubsub.subject import Subject, SubjectFilter
-from tamis.pubsub.wire.messages import Notification
+from tamis.pubsub.subjects.channel import Channel
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
+from tamis.pubsub.wire.wire_messages import Notification
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tamis.pubsub.wire.columns import Notifications
+    from tamis.pubsub.wire.packet_columns import Notifications
 
 I4 = npt.NDArray[np.int32]
 I8 = npt.NDArray[np.int64]

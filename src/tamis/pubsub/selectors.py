@@ -26,8 +26,8 @@ from tamis.logic import sets
 from tamis.logic.conjunctions import Conjunction
 from tamis.logic.dnf import Filter
 from tamis.logic.sets import Line, Values
-from tamis.pubsub.subject import Subject, SubjectFilter
-from tamis.pubsub.wire.values import moment
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
+from tamis.pubsub.wire.wire_values import moment
 from tamis.schema import INT_MAX, INT_MIN
 
 SUBJECT = "sub"

@@ -17,7 +17,7 @@ from tamis.errors import MessageError, SelectorError
 from tamis.language.tree import Attribute
 from tamis.logic import Atom, Derived, Formula, Lookups, Semantics, finder, satisfied, static_type
 from tamis.logic.lists import has_several
-from tamis.messages.values import fitted
+from tamis.messages.message_values import fitted
 from tamis.reasoning.candidates import answers, candidates, several_candidates
 from tamis.reasoning.inverse import Inverse, Known
 from tamis.schema import Schema, Shape, Type

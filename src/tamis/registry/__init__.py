@@ -1,8 +1,7 @@
 """What a broker keeps besides messages: channels, principals, rights, subscriptions."""
 
-from tamis.registry.protocol import Registry
-from tamis.registry.sqlite_registry import SqliteRegistry
-from tamis.registry.values import (
+from tamis.registry.registry_protocol import Registry
+from tamis.registry.registry_values import (
     VERBS,
     AuditEntry,
     ChannelEntry,
@@ -15,6 +14,7 @@ from tamis.registry.values import (
     Token,
     Version,
 )
+from tamis.registry.sqlite_registry import SqliteRegistry
 
 __all__ = [
     "VERBS",

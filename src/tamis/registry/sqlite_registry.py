@@ -20,8 +20,8 @@ import msgspec
 from tamis.errors import RegistryError
 from tamis.files import make_private
 from tamis.log.mark import Mark
-from tamis.registry import tables
-from tamis.registry.values import (
+from tamis.registry import registry_tables as tables
+from tamis.registry.registry_values import (
     AuditEntry,
     ChannelEntry,
     Cursor,

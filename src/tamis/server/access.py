@@ -11,9 +11,9 @@ import time
 from dataclasses import dataclass, field
 
 from tamis.errors import AccessError, SubjectError
-from tamis.pubsub.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
 from tamis.registry import VERBS, Principal, Registry, Right, Token
-from tamis.registry.values import MAIN, Verb
+from tamis.registry.registry_values import MAIN, Verb
 
 LOCAL, LOCAL_TENANT = "local", MAIN
 _EVERYTHING = SubjectFilter.parse(">")

@@ -12,9 +12,9 @@ from msgspec import structs
 
 from tamis.errors import InputError
 from tamis.language import parse
-from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.subjects.subject import SubjectFilter
 from tamis.registry import VERBS, Principal, Right
-from tamis.registry.values import Verb, check_name
+from tamis.registry.registry_values import Verb, check_name
 
 MAX_RATE = 1e9  # messages a second
 MAX_SUBSCRIPTIONS = 1_000_000_000

@@ -18,9 +18,9 @@ from tamis.pubsub.broker.judge import Language, refuse_reserved
 from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.stored import Stored
-from tamis.pubsub.channel import Channel, ChannelAttribute, Properties
-from tamis.pubsub.channel_files import read_channels, write_toml
-from tamis.pubsub.typecodes import FORMS, named
+from tamis.pubsub.subjects.channel import Channel, ChannelAttribute, Properties
+from tamis.pubsub.subjects.channel_files import read_channels, write_toml
+from tamis.pubsub.subjects.typecodes import FORMS, named
 from tamis.registry import VERBS, ChannelEntry
 from tamis.server.access import Caller
 from tamis.server.hub import Hub, uncut

@@ -13,7 +13,7 @@ import msgspec
 from tamis.errors import BusyError, ChannelError, MessageError, RegistryError, TamisError
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.judge import DECODE
-from tamis.pubsub.subject import CONTROL, Subject
+from tamis.pubsub.subjects.subject import CONTROL, Subject
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Answer, Hub, settle

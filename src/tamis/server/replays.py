@@ -12,7 +12,7 @@ from tamis.pubsub.broker.actions import TRIMMED
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.machine import failed
 from tamis.pubsub.broker.records import Record
-from tamis.pubsub.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Fetch

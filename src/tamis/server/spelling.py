@@ -17,8 +17,8 @@ from tamis.errors import LogError
 from tamis.language import parse
 from tamis.language.tree import attributes
 from tamis.language.types import nearest
-from tamis.log.protocol import Log
-from tamis.pubsub.broker.columns import FIELD
+from tamis.log.log_protocol import Log
+from tamis.pubsub.broker.selected_columns import FIELD
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Hub

@@ -11,13 +11,13 @@ import msgspec
 from tamis.engine.matcher import Matcher
 from tamis.errors import AccessError, BusyError, SelectorError, SubscriptionError, TamisError
 from tamis.pubsub.broker.changes import End, Pause, Put
+from tamis.pubsub.broker.channel_summaries import read_summary
 from tamis.pubsub.broker.judge import joined
 from tamis.pubsub.broker.shapes import Shape
 from tamis.pubsub.broker.stored import Stored, Version
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.broker.summaries import read_summary
-from tamis.pubsub.subject import SubjectFilter
-from tamis.registry.values import check_name
+from tamis.pubsub.subjects.subject import SubjectFilter
+from tamis.registry.registry_values import check_name
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.hub import Hub

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from tamis.errors import AccessError
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.subjects.subject import SubjectFilter
 from tamis.server.access import Caller, Door
 from tamis.server.channels import Channels, Open
 from tamis.server.hub import Hub

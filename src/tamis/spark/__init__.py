@@ -16,12 +16,12 @@ if tuple(int(part) for part in pyspark.__version__.split(".")[:2]) < (4, 1):
     )
 
 from tamis.spark.broker import use_broker
+from tamis.spark.dataframes.spark_types import schema_of
 from tamis.spark.differences import diff
-from tamis.spark.explaining import explain
-from tamis.spark.matching import counts, deliveries, match, plan_of, problems, semi
-from tamis.spark.session import session
+from tamis.spark.message_questions import counts, deliveries, match, plan_of, problems, semi
+from tamis.spark.row_explanations import explain
+from tamis.spark.spark_session import session
 from tamis.spark.sql import register
-from tamis.spark.types import schema_of
 from tamis.table import Subscriptions
 
 __all__ = [

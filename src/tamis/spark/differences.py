@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions
 
 from tamis.errors import InputError
-from tamis.spark.matching import Options, match
+from tamis.spark.message_questions import Options, match
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     from pyspark.sql import DataFrame
 
-    from tamis.spark.matching import Source
+    from tamis.spark.message_questions import Source
 
 _OLD, _NEW = "_tamis_old", "_tamis_new"
 

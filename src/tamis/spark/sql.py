@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from tamis.engine import Matcher
 from tamis.errors import InputError
-from tamis.messages.columns import flatten
-from tamis.messages.table import record_batch
+from tamis.messages.typed_tables import record_batch
+from tamis.messages.value_columns import flatten
 from tamis.schema import Type
-from tamis.spark.matching import Options, Question, _function
+from tamis.spark.message_questions import Options, Question, _function
 from tamis.spark.workers.shipping import ship
 from tamis.spark.workers.worker import Columns, Wanted, Work
 from tamis.table import Subscriptions
@@ -21,7 +21,7 @@ from tamis.table import Subscriptions
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from tamis.spark.matching import Source
+    from tamis.spark.message_questions import Source
 
 _WHOLE_DIGITS = 18  # every decimal of so many digits and no fraction is a 64-bit integer
 

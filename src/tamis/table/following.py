@@ -21,8 +21,8 @@ from tamis.engine.snapshot.loading import matcher_of
 from tamis.engine.snapshot.saving import arrays_of, living
 from tamis.errors import SnapshotError
 from tamis.logic import Lookups
-from tamis.table.changes import Changes, IdKind, Net, Problem
 from tamis.table.settings import Settings
+from tamis.table.table_changes import Changes, IdKind, Net, Problem
 from tamis.table.versions import Versions
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tamis.table.publishing import publish, signed, unsigned
+from tamis.table.atomic_files import publish, signed, unsigned
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,200}")
 

@@ -15,8 +15,8 @@ from tamis.errors import InputError, SnapshotError, TamisError
 from tamis.language import Dialect, Limits
 from tamis.logic import Lookups, Semantics
 from tamis.schema import Schema
-from tamis.table.changes import IdKind
-from tamis.table.publishing import AGAIN, signed, unsigned
+from tamis.table.atomic_files import AGAIN, signed, unsigned
+from tamis.table.table_changes import IdKind
 
 
 class Said(TypedDict, total=False):

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from tamis.engine.ids import Id, check_id
 from tamis.errors import SubscriptionError
-from tamis.table.changes import BAD, CLEAR, DROP, PUT, Changes, IdKind, Net, Row
+from tamis.table.table_changes import BAD, CLEAR, DROP, PUT, Changes, IdKind, Net, Row
 
 Verb = Literal["add", "replace", "remove", "bad", "clear"]
 _WORDS = {"string": "strings", "int": "integers"}

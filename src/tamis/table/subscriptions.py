@@ -24,12 +24,12 @@ from tamis.logic import Lookups
 from tamis.messages.tabular import SupportsArrow, subscription_rows
 from tamis.notebook import SHOWN, html_table
 from tamis.table import settings as files
-from tamis.table.changes import Changes, IdKind, Net, encode
+from tamis.table.atomic_files import HINT, publish
 from tamis.table.following import Follower, View, problem_rows, save
 from tamis.table.pins import Pins
-from tamis.table.publishing import HINT, publish
 from tamis.table.settings import Said, Settings
 from tamis.table.steps import Step, settled
+from tamis.table.table_changes import Changes, IdKind, Net, encode
 from tamis.table.versions import Versions
 
 if TYPE_CHECKING:

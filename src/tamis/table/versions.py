@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tamis.errors import SnapshotError, SubscriptionError
-from tamis.table.changes import Changes, decode, encode
-from tamis.table.publishing import AGAIN, publish
+from tamis.table.atomic_files import AGAIN, publish
+from tamis.table.table_changes import Changes, decode, encode
 
 _NAME = re.compile(r"(\d{1,18})\.(changes|table|oldest)")
 _STALE = 3600.0  # seconds after which a file without a name was left by a crash

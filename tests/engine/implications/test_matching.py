@@ -20,8 +20,8 @@ from tamis.engine.implications import Implications
 from tamis.errors import SnapshotError, TamisError
 from tamis.language import canonical
 from tamis.logic import SEMANTICS, Semantics
-from tamis.messages.table import to_batch
 from tamis.messages.texts import from_value
+from tamis.messages.typed_tables import to_batch
 from tamis.schema import Schema
 
 sys.path.insert(0, str(Path(__file__).parents[3]))

@@ -16,9 +16,9 @@ from strategies import random_condition
 from tamis import Schema
 from tamis.errors import StateError
 from tamis.flow.states import Limits, States, Summary, collapse
-from tamis.flow.states.fold.programs import UnsupportedError, program_of
+from tamis.flow.states.fold.fold_programs import UnsupportedError, program_of
 from tamis.language import canonical
-from tamis.messages.table import arrow_type
+from tamis.messages.typed_tables import arrow_type
 
 EVENTS = Schema.of(k=str, i=int, j=int, d=float, s=str, b=bool, t="timestamp", seq=int)
 PARTS = {
@@ -34,13 +34,28 @@ TERMS = {
         "j - ci",
         "i * j",
         "i DIV j",
+        "i % j",
+        "i % ci",
         "abs(i)",
         "-ci",
         "cj",
         "length(s)",
     ),
     "cj": ("j", "ci", "cj + j", "i DIV ci", "9223372036854775807 + i"),
-    "cd": ("d", "cd + d", "i", "d / j", "cd * 1e200", "abs(d)", "ci - d", "i / ci", "-d"),
+    "cd": (
+        "d",
+        "cd + d",
+        "i",
+        "d / j",
+        "cd * 1e200",
+        "abs(d)",
+        "ci - d",
+        "i / ci",
+        "-d",
+        "d % cd",
+        "d % i",
+        "i % 2.5",
+    ),
     "cs": ("s", "cs", "lower(s)", "'ß'", "upper(s)"),
     "cb": ("b", "cb", "TRUE"),
     "ct": ("t", "ct"),
@@ -214,7 +229,9 @@ def test_a_list_can_be_emptied() -> None:
 @pytest.mark.parametrize("divisor", [1, -1, 3, -3, 2**63 - 1, -(2**63), 0])
 @pytest.mark.parametrize("value", [7, -7, 0, 2**63 - 1, -(2**63)])
 def test_division_at_the_ends(value: int, divisor: int) -> None:
-    summary = Summary.of("S", Schema.of(a=int, b=int), {"q": int}, [("", {"q": "a DIV b"})])
+    rules = [("", {"q": "a DIV b", "r": "a % b", "s": "a % (b + 0.5)"})]
+    parts = {"q": int, "r": int, "s": float}
+    summary = Summary.of("S", Schema.of(a=int, b=int), parts, rules)
     rows = [{"a": value, "b": divisor}]
     expected = collapsed(summary, rows)[()]
     assert collapse(rows, summary).only == expected

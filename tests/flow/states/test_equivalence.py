@@ -14,8 +14,8 @@ from flow.states.random_summaries import Case
 from tamis import Schema
 from tamis.errors import ExpandError, StateError
 from tamis.flow.states import States, Summary, catch_up, collapse, equivalent, expand, expand_all
-from tamis.flow.states.expansion.plans import plans_of
-from tamis.flow.states.expansion.rows import moves_of
+from tamis.flow.states.expansion.key_plans import plans_of
+from tamis.flow.states.expansion.rule_rows import moves_of
 from tamis.flow.states.sequences.collapsing import typed_events
 
 

@@ -14,10 +14,10 @@ from flow.states.random_summaries import Case, exhaustive
 from tamis import Schema
 from tamis.errors import ExpandError, MessageError, StateError
 from tamis.flow.states import Derived, DerivedEvent, Summary, expand
-from tamis.flow.states.expansion.cases import OutsideError
 from tamis.flow.states.expansion.expanding import replayed
 from tamis.flow.states.expansion.reachable import Reachable
-from tamis.flow.states.expansion.rows import moves_of
+from tamis.flow.states.expansion.rule_cases import OutsideError
+from tamis.flow.states.expansion.rule_rows import moves_of
 from tamis.flow.states.expansion.search import Search
 from tamis.flow.states.expansion.zones import Problem
 

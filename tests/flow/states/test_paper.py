@@ -10,7 +10,7 @@ from tamis.errors import ExpandError
 from tamis.flow.states import States, Summary, Trace, catch_up, collapse, equivalent, expand
 from tamis.flow.states.expansion.estimate import estimator
 from tamis.flow.states.expansion.forms import form_of, matrix
-from tamis.flow.states.expansion.rows import moves_of
+from tamis.flow.states.expansion.rule_rows import moves_of
 
 
 def test_gryphon_section_4_2_bank_account() -> None:

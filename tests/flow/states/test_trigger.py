@@ -12,7 +12,7 @@ from flow.states.examples import ACCOUNT, ALERTS, QUOTE, collapsed
 from tamis import Schema
 from tamis.errors import StateError
 from tamis.flow.states import Derived, DerivedEvent, States, Summary
-from tamis.flow.states.batches.store import Counters, StateFiles
+from tamis.flow.states.batches.state_store import Counters, StateFiles
 from tamis.flow.states.batches.trigger import Output, Trigger
 from tamis.flow.states.sequences.collapsing import typed_events
 

@@ -19,9 +19,9 @@ import msgspec
 
 from pubsub.links.site import CHANNEL, Site
 from pubsub.simulation import FILTERS, MEANING, SUBJECTS, SYMBOLS
+from tamis.pubsub.broker.epochs import agreed, epoch_of
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.links import link_frames as wire
-from tamis.pubsub.links.epochs import agreed, epoch_of
 
 
 @dataclass

@@ -11,13 +11,13 @@ from pubsub.simulation import LIMITS
 from tamis.errors import BusyError, HoleError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import End, Put
+from tamis.pubsub.broker.epochs import Epochs, begun
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.machine import Broker
 from tamis.pubsub.broker.records import Block
 from tamis.pubsub.broker.stored import Stored
 from tamis.pubsub.links import effects as fx
-from tamis.pubsub.links.epochs import Epochs, begun
 from tamis.pubsub.links.router import Router
 from tamis.pubsub.links.wants import Want
 from tamis.schema import Schema

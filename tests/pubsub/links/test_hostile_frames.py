@@ -6,10 +6,10 @@ import random
 
 from dose import dose
 from pubsub.links.test_router import LANGUAGE, record
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
-from tamis.pubsub.links.epochs import Epoch
 from tamis.pubsub.links.router import Router
 from tamis.pubsub.links.wants import Want, WantSet
 

@@ -7,10 +7,10 @@ import random
 import pytest
 
 from tamis.errors import WireError
+from tamis.pubsub.broker.epochs import Epoch, agreed, begun, epoch_of
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.links import link_frames as wire
-from tamis.pubsub.links.epochs import Epoch, agreed, begun, epoch_of
 from tamis.pubsub.links.wants import Want, WantSet
 
 WANTS = (Want("q.>", "price > 5"), Want(">", ""), Want("q.ß", "s = '\u20ac'"))

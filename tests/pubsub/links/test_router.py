@@ -7,11 +7,11 @@ from itertools import count
 import msgspec
 import pytest
 
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
-from tamis.pubsub.links.epochs import Epoch
 from tamis.pubsub.links.parent import ParentLimits
 from tamis.pubsub.links.router import Router
 from tamis.schema import Schema

@@ -7,7 +7,7 @@ import random
 from flow.states.test_text import GRYPHON
 from spark.states.test_streaming import as_json
 from tamis.flow import check, parse_flow, run
-from tamis.flow.states.batches.store import StateFiles
+from tamis.flow.states.batches.state_store import StateFiles
 
 
 def rows(count: int) -> dict[str, list[dict]]:
@@ -52,7 +52,7 @@ def test_one_batch_is_what_python_says(spark, tmp_path) -> None:
 
 def test_two_streams_in_one_query(spark, tmp_path) -> None:
     from tamis.spark.states import StatefulFlow
-    from tamis.spark.states.streaming import emitted
+    from tamis.spark.states.state_streams import emitted
 
     graph, given = check(parse_flow(GRYPHON)), rows(30)
     ddl = {

@@ -18,7 +18,7 @@ from pathlib import Path
 from flow.states.examples import QUOTE, collapsed
 from killing import KILLS, QUICK, finished, started, unfinished, wait_for_a_batch
 from tamis.flow.states import States, collapse
-from tamis.flow.states.batches.store import StateFiles
+from tamis.flow.states.batches.state_store import StateFiles
 
 FILES, ROWS = 8 + 4 * KILLS, 40
 DRIVER = f"""
@@ -106,7 +106,7 @@ def check_states(folder: Path, rows: list[dict]) -> None:
 
 
 def check_sinks(spark, folder: Path, rows: list[dict]) -> None:
-    from tamis.spark.states.streaming import emitted
+    from tamis.spark.states.state_streams import emitted
 
     low = sorted(r["seq"] for r in spark.read.parquet(str(folder / "low")).collect())
     assert low == [r["seq"] for r in rows if r["price"] < 100]

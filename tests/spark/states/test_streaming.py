@@ -12,7 +12,7 @@ from flow.states.examples import ALERTS, QUOTE, collapsed
 from tamis import Schema
 from tamis.errors import StateError
 from tamis.flow.states import Derived, DerivedEvent, States, Summary, collapse, expand
-from tamis.flow.states.batches.store import StateFiles
+from tamis.flow.states.batches.state_store import StateFiles
 
 ACCOUNTS = Summary.of(
     "Account",
@@ -111,7 +111,7 @@ def as_rule(event):
 @pytest.mark.parametrize("parts", [1, 4])
 def test_streaming_equals_python_for_any_split(spark, tmp_path, parts) -> None:
     from tamis.spark.states import StateStream
-    from tamis.spark.states.streaming import emitted
+    from tamis.spark.states.state_streams import emitted
 
     rows = ticks(300, seed=parts)
     source = as_json(tmp_path / "in", split(rows, parts, seed=parts))
@@ -135,7 +135,7 @@ def test_streaming_equals_python_for_any_split(spark, tmp_path, parts) -> None:
 
 def test_lists_stream_as_well(spark, tmp_path) -> None:
     from tamis.spark.states import StateStream
-    from tamis.spark.states.streaming import emitted
+    from tamis.spark.states.state_streams import emitted
 
     rows = tellers(120)
     source = as_json(tmp_path / "in", split(rows, 3, seed=3))
@@ -150,7 +150,7 @@ def test_lists_stream_as_well(spark, tmp_path) -> None:
 
 def test_a_batch_that_is_done_again_changes_nothing(spark, tmp_path) -> None:
     from tamis.spark.states import StateStream
-    from tamis.spark.states.streaming import emitted
+    from tamis.spark.states.state_streams import emitted
 
     quiet = str(tmp_path / "quiet")
     stream = StateStream(QUOTE, str(tmp_path / "states"), ((quiet, None),), buckets=2)

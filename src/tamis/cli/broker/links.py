@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from cyclopts import App
 
-from tamis.cli.broker.place import LOCAL, Broker, api
-from tamis.cli.broker.tables import AsJson, print_json, print_rows
+from tamis.cli.broker.broker_address import LOCAL, Broker, api
+from tamis.cli.broker.printed_tables import AsJson, print_json, print_rows
 
 links = App(name="links", help="Show and steer the links of a router to others.")
 _COLUMNS = (

@@ -6,11 +6,11 @@ import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tamis.cli.broker.place import LOCAL, Broker, api
-from tamis.cli.broker.tables import AsJson, print_json, print_rows
+from tamis.cli.broker.broker_address import LOCAL, Broker, api
+from tamis.cli.broker.printed_tables import AsJson, print_json, print_rows
 from tamis.cli.flows import flow_app
 from tamis.cli.flows.flow_options import tables_of
-from tamis.cli.job_options import Many, Maybe, pairs
+from tamis.cli.jobs.job_options import Many, Maybe, pairs
 from tamis.errors import FlowError
 
 if TYPE_CHECKING:

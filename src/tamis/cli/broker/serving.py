@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from tamis.cli.broker.place import need_broker
+from tamis.cli.broker.broker_address import need_broker
 from tamis.errors import InputError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from tamis.cli.broker.place import LOCAL, Broker, api
-from tamis.cli.broker.tables import AsJson, print_json, print_rows
+from tamis.cli.broker.broker_address import LOCAL, Broker, api
+from tamis.cli.broker.printed_tables import AsJson, print_json, print_rows
 
 if TYPE_CHECKING:
     from tamis.client import Agent

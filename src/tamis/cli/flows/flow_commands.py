@@ -18,7 +18,7 @@ from tamis.cli.flows.flow_options import (
     plan_text,
     tables_of,
 )
-from tamis.cli.job_options import CLUSTER, Cluster, Many, Maybe, pairs, told
+from tamis.cli.jobs.job_options import CLUSTER, Cluster, Many, Maybe, pairs, told
 from tamis.errors import InputError
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def explain(
     """
     from tamis.flow import rewrite
     from tamis.flow.showing import explain
-    from tamis.messages.single import one_message
+    from tamis.messages.single_messages import one_message
 
     graph = _graph(file)
     if message is None:
@@ -267,7 +267,7 @@ def run(
         A folder for states and the events that they expand to; else a stream keeps them in its
         checkpoint, and a batch does not keep them.
     """
-    from tamis.cli.summary import job_progress
+    from tamis.cli.jobs.run_summary import job_progress
     from tamis.spark.jobs.opening import opened
 
     graph = _graph(file)
@@ -326,6 +326,6 @@ def _print(running: FlowRunning) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    from tamis.cli.run import _write
+    from tamis.cli.jobs.run_command import _write
 
     _write(path, text.encode("utf-8", "replace"))

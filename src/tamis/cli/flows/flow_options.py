@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from tamis.cli.job_options import Many, Maybe, _every, pairs
+from tamis.cli.jobs.job_options import Many, Maybe, _every, pairs
 from tamis.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def job_of(
     counted: bool,
     form: Any = "rewritten",
 ) -> FlowJob:
-    from tamis.cli.run import _spark
+    from tamis.cli.jobs.run_command import _spark
 
     spark = _spark()  # tells of PySpark that is missing
     from tamis.spark.flows import FlowJob, Subscribed
@@ -185,7 +185,7 @@ def tables_of(graph: Graph, file: str, lookup: Iterable[str], *, needed: bool = 
 def plan_text(plan: Plan) -> str:
     """A plan as text: the edges of the graph, or the paths with what they share."""
     from tamis.flow.rewriting.plan import node_name
-    from tamis.flow.text.printer import step_text
+    from tamis.flow.text.flow_printer import step_text
     from tamis.language import canonical
 
     lines = []

@@ -12,9 +12,9 @@ from cyclopts import Parameter
 from tamis.errors import InputError, TamisError
 
 if TYPE_CHECKING:
-    from tamis.flow.graphs.graph import Graph
+    from tamis.flow.graphs.flow_graph import Graph
     from tamis.flow.graphs.wiring import StateNode
-    from tamis.flow.states.summaries.summary import Summary
+    from tamis.flow.states.definitions.summary import Summary
 
 Text = Annotated[str, Parameter(allow_leading_hyphen=True)]
 
@@ -91,7 +91,7 @@ def state(
     counts
         Print what the state has seen instead: events, late ones, emitted ones, failures.
     """
-    from tamis.flow.states.batches.store import StateFiles
+    from tamis.flow.states.batches.state_store import StateFiles
 
     files = StateFiles(str(folder))
     files.meta()  # tells of a folder that holds no states

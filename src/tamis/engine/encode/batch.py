@@ -21,8 +21,8 @@ from tamis.engine.encode.plain_columns import MANY, PlainColumns
 from tamis.errors import InputError, MessageError
 from tamis.language.tree import Attribute as Name
 from tamis.logic import Derived, Lookups, Semantics
-from tamis.messages.columns import column_type, flatten, normal
-from tamis.messages.containers import fit_attribute, shape_of, with_values
+from tamis.messages.lists_and_maps import fit_attribute, shape_of, with_values
+from tamis.messages.value_columns import column_type, flatten, normal
 from tamis.schema import Attribute, Schema, Shape, Type
 
 if TYPE_CHECKING:

@@ -173,7 +173,7 @@ def from_arrow(array: pa.Array, kind: Type | None) -> Column:
 
 def containers_from_arrow(array: pa.Array, shape: Shape) -> Lists | Maps:
     """Lists or maps that messages.containers made."""
-    from tamis.messages.columns import column_type
+    from tamis.messages.value_columns import column_type
 
     valid = ~array.is_null().to_numpy(zero_copy_only=False)
     offsets = array.offsets.to_numpy().astype(np.int64)

@@ -25,7 +25,7 @@ from tamis.engine.encode.columns import (
 )
 from tamis.engine.layout import I8
 from tamis.logic import Semantics, finder
-from tamis.messages.values import fitted, settle, walk
+from tamis.messages.message_values import fitted, settle, walk
 from tamis.schema import Schema, Shape, Type
 
 Column_ = tuple[I8, list[Any]]  # rows, and what they hold

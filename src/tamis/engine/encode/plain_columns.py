@@ -23,7 +23,7 @@ from tamis.jit.kernel import kernel
 from tamis.jit.vectors import bytes_from, halves_from, word_at, words_from
 from tamis.language.tree import Attribute as Name
 from tamis.logic.atoms import family_of
-from tamis.messages.columns import normal
+from tamis.messages.value_columns import normal
 from tamis.schema import Schema, Shape, Type
 
 if TYPE_CHECKING:

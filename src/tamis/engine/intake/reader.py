@@ -45,7 +45,7 @@ from tamis.errors import SelectorError
 from tamis.language import Limits, check, parse
 from tamis.language.functions import QUANTIFIERS
 from tamis.language.literals import ConstantError
-from tamis.language.reading import check_text
+from tamis.language.parsing import check_text
 from tamis.language.tree import Attribute, Call, Condition, attributes
 from tamis.logic import Family, Formula, Kind, Lookups, Reducer, Semantics
 from tamis.logic.atoms import all_of

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from tamis.errors import MessageError
-from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.graphs.flow_graph import Graph, TypedArc
 from tamis.flow.model.elements import Rule, Select, Step
 from tamis.flow.model.lookups import Tables
 from tamis.language import Condition, canonical
@@ -52,7 +52,7 @@ def run(
     for name in messages:
         graph.space(name)
     if graph.states:
-        from tamis.flow.graphs.running import run_with_states
+        from tamis.flow.graphs.stateful_running import run_with_states
 
         return run_with_states(graph, messages, tables or {})
     return run_plain(graph, messages, tables)

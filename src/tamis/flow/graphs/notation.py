@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tamis.flow.model.elements import Column
-from tamis.flow.states.summaries.summary import Change, Component
+from tamis.flow.states.definitions.summary import Change, Component
 from tamis.language import Condition
 
 

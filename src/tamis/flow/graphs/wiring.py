@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tamis.errors import FlowError, StateError
-from tamis.flow.graphs.graph import Graph, check
+from tamis.flow.graphs.flow_graph import Graph, check
 from tamis.flow.graphs.notation import EventLine, Expand, State, StateRule
 from tamis.flow.model.elements import Arc, Column, Flow, Space
-from tamis.flow.model.limits import FlowLimits
-from tamis.flow.states.batches.tables import event_schema
+from tamis.flow.model.flow_limits import FlowLimits
+from tamis.flow.states.batches.event_tables import event_schema
+from tamis.flow.states.definitions.checking import COMPONENTS
+from tamis.flow.states.definitions.derived import Derived, DerivedEvent
+from tamis.flow.states.definitions.summary import TRUE, Rule, Summary, rule_text
 from tamis.flow.states.expansion.forms import Form, form_of
-from tamis.flow.states.summaries.checking import COMPONENTS
-from tamis.flow.states.summaries.derived import Derived, DerivedEvent
-from tamis.flow.states.summaries.summary import TRUE, Rule, Summary, rule_text
 from tamis.language.types import nearest
 from tamis.schema import Attribute, Schema
 

@@ -10,9 +10,9 @@ from typing import Any
 from tamis.errors import FlowError, InputError, MessageError
 from tamis.flow.model.elements import Lookup
 from tamis.messages import read, refuse
-from tamis.messages.reading import detect
-from tamis.messages.source import opened
-from tamis.messages.values import settle
+from tamis.messages.byte_sources import opened
+from tamis.messages.message_files import detect
+from tamis.messages.message_values import settle
 from tamis.schema import Scalar, Schema, Type
 
 Table = dict[Scalar, Scalar]

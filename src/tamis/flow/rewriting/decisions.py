@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.graphs.flow_graph import Graph, TypedArc
 from tamis.flow.model.elements import Rule, Select, Step, Transform
 from tamis.flow.model.expressions import FALSE, TRUE, substitute, substitute_term
 from tamis.flow.rewriting.rules import check_size

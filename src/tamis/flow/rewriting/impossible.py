@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.model.expressions import FALSE, TRUE, without_calls
 from tamis.flow.rewriting.plan import Path, Plan
 from tamis.language import Condition, canonical

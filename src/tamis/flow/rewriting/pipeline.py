@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from tamis.errors import FlowError
-from tamis.flow.graphs.graph import Graph
-from tamis.flow.model.limits import FlowLimits
+from tamis.flow.graphs.flow_graph import Graph
+from tamis.flow.model.flow_limits import FlowLimits
 from tamis.flow.rewriting import rules
 from tamis.flow.rewriting.impossible import drop_impossible
-from tamis.flow.rewriting.paths import drop_unread, enumerate_paths, externalise
+from tamis.flow.rewriting.path_rules import drop_unread, enumerate_paths, externalise
 from tamis.flow.rewriting.plan import Path, Plan
 from tamis.flow.rewriting.sharing import share_terms
 from tamis.flow.rewriting.tagging import combine_sources

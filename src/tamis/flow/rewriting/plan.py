@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.model.elements import Output, Rule, Select, Step, Transform
 from tamis.flow.model.expressions import TRUE
-from tamis.flow.model.types import FlowChecker
+from tamis.flow.model.flow_types import FlowChecker
 from tamis.language import Attribute, Condition
 from tamis.schema import Attribute as Column
 from tamis.schema import Schema

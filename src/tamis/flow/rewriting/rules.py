@@ -19,7 +19,7 @@ from tamis.flow.model.expressions import (
     substitute,
     substitute_term,
 )
-from tamis.flow.model.limits import FlowLimits
+from tamis.flow.model.flow_limits import FlowLimits
 from tamis.flow.rewriting.plan import Path
 from tamis.language import Attribute, Condition, Term
 from tamis.language.measure import size

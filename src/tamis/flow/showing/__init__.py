@@ -2,10 +2,10 @@
 
 from tamis.drawing import mermaid, svg
 from tamis.drawing.pictures import Picture
-from tamis.flow.showing.explaining import explain
+from tamis.flow.showing.flow_explanations import explain
+from tamis.flow.showing.flow_notices import notices
 from tamis.flow.showing.flow_pictures import picture
 from tamis.flow.showing.lineage import lineage
 from tamis.flow.showing.notice import Notice
-from tamis.flow.showing.notices import notices
 
 __all__ = ["Notice", "Picture", "explain", "lineage", "mermaid", "notices", "picture", "svg"]

@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from tamis.drawing.pictures import MOST_NODES, SOLID, Box, Kind, Picture, clipped
 from tamis.errors import FlowError
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.graphs.wiring import StateNode
 from tamis.flow.model.elements import Select, Step
 from tamis.flow.rewriting.plan import Plan, node_name, rejection_point, subscription_point
-from tamis.flow.text.printer import step_text
+from tamis.flow.text.flow_printer import step_text
 
 STATE = "state\0"  # before the name of a state among the names of spaces
 _LONGEST = 48  # characters of one line

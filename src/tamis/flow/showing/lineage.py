@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.model.expressions import lookup_calls
 from tamis.flow.rewriting import rewrite
 from tamis.flow.rewriting.plan import Path

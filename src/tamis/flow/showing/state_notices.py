@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from tamis.flow.graphs.wiring import Expansion, StateNode
 from tamis.flow.model.expressions import FALSE, substitute
 from tamis.flow.showing.notice import Notice
+from tamis.flow.states.definitions.summary import Assign, Rule, Summary
 from tamis.flow.states.expansion.firing import never_fires, undefined_forever
-from tamis.flow.states.summaries.summary import Assign, Rule, Summary
 from tamis.language import Literal
 
 

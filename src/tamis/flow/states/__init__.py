@@ -1,13 +1,9 @@
 """States: what sequences of events mean, and the shortest sequences that mean the same."""
 
-from tamis.flow.states.equivalence import catch_up, equivalent, expand_all
-from tamis.flow.states.expansion.expanding import expand
-from tamis.flow.states.expansion.search import Trace
-from tamis.flow.states.sequences.collapsing import collapse
-from tamis.flow.states.summaries.derived import Derived, DerivedEvent
-from tamis.flow.states.summaries.keyed import States
-from tamis.flow.states.summaries.stepping import Limits
-from tamis.flow.states.summaries.summary import (
+from tamis.flow.states.definitions.derived import Derived, DerivedEvent
+from tamis.flow.states.definitions.keyed import States
+from tamis.flow.states.definitions.stepping import Limits
+from tamis.flow.states.definitions.summary import (
     Append,
     Assign,
     Clear,
@@ -16,6 +12,10 @@ from tamis.flow.states.summaries.summary import (
     Rule,
     Summary,
 )
+from tamis.flow.states.equivalence import catch_up, equivalent, expand_all
+from tamis.flow.states.expansion.expanding import expand
+from tamis.flow.states.expansion.search import Trace
+from tamis.flow.states.sequences.collapsing import collapse
 
 __all__ = [
     "Append",

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tamis.errors import StateError
+from tamis.flow.states.definitions.keyed import States
+from tamis.flow.states.definitions.summary import Summary
 from tamis.flow.states.expansion.expanding import Event, expand
 from tamis.flow.states.expansion.search import BUDGET
 from tamis.flow.states.sequences.collapsing import is_table, typed_events
 from tamis.flow.states.sequences.shortening import catch_up_rows
-from tamis.flow.states.summaries.keyed import States
-from tamis.flow.states.summaries.summary import Summary
 
 
 def equivalent(events: Any, summary: Summary, *, budget: int = BUDGET) -> Any:

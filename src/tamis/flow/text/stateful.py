@@ -7,7 +7,7 @@ from typing import Any
 
 from tamis.flow.graphs.notation import EventLine, Expand, State, StateRule
 from tamis.flow.model.elements import Column
-from tamis.flow.states.summaries.summary import (
+from tamis.flow.states.definitions.summary import (
     Append,
     Assign,
     Change,
@@ -16,8 +16,8 @@ from tamis.flow.states.summaries.summary import (
     ListOf,
     change_text,
 )
-from tamis.flow.text.parser import StatementParser
-from tamis.flow.text.printer import columns_text, name_text, scalar_text
+from tamis.flow.text.flow_parser import StatementParser
+from tamis.flow.text.flow_printer import columns_text, name_text, scalar_text
 from tamis.language import Attribute, Literal, canonical
 from tamis.schema import Attribute as Field
 from tamis.schema import Scalar, Schema, Type

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from tamis.flow.model.elements import Arc, Lookup, Output, Rule, Select, Space, Step, Transform
-from tamis.flow.text.parser import StatementParser
+from tamis.flow.text.flow_parser import StatementParser
 from tamis.language import Attribute
 from tamis.language.lexer import unquote
 
@@ -62,7 +62,7 @@ def arc(p: StatementParser, at: int) -> Arc:
 
 
 def _no_statement(p: StatementParser, word: str, at: int) -> NoReturn:
-    from tamis.flow.text.reader import STATEMENTS
+    from tamis.flow.text.flow_reader import STATEMENTS
     from tamis.language.types import nearest
 
     hint = (

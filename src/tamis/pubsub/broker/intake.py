@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from tamis.pubsub.broker.numbers import Numbers
 from tamis.pubsub.broker.records import Block, Record
+from tamis.pubsub.broker.stored_numbers import Numbers
 
 MAX_IDS = 100_000  # message ids that are remembered for each channel
 MAX_PUBLISHERS = 100_000  # publishers whose numbers are remembered for each channel

@@ -23,11 +23,11 @@ from tamis.engine.matches import Matches
 from tamis.errors import MessageError, SelectorError, TamisError
 from tamis.language import Limits, check, parse
 from tamis.logic import Semantics
+from tamis.messages.message_values import settle
 from tamis.messages.texts import from_value
-from tamis.messages.values import settle
-from tamis.pubsub.broker.columns import FIELD, LENGTH, RESERVED, columns
 from tamis.pubsub.broker.records import Record
-from tamis.pubsub.subject import MAX_FIELDS, SubjectFilter
+from tamis.pubsub.broker.selected_columns import FIELD, LENGTH, RESERVED, columns
+from tamis.pubsub.subjects.subject import MAX_FIELDS, SubjectFilter
 from tamis.schema import INT_MAX, INT_MIN, Attribute, Schema, Type
 
 Dialect = Literal["tamis", "jms"]

@@ -15,6 +15,7 @@ from tamis.engine.ids import Id
 from tamis.engine.matcher import Matcher
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.culprits import Search
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.intake import Admission
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.records import Block, Record
@@ -22,7 +23,6 @@ from tamis.pubsub.broker.seats import Numbers, Seats, Share
 from tamis.pubsub.broker.session import Session
 from tamis.pubsub.broker.stored import Key, Stored, Tally, Version
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.links.epochs import Epoch
 
 _BODY, _SUBJECT = attrgetter("body"), attrgetter("subject")
 Judged = tuple[Numbers, Numbers]  # see `Judge.judge`

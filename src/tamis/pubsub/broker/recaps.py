@@ -61,7 +61,7 @@ class Past:
         `read` gives records from a sequence on, `first` is where the log begins. None where that
         is too late to tell what the subscriber knows, or where the sequence would be too long.
         """
-        from tamis.pubsub.broker.summaries import Shortening
+        from tamis.pubsub.broker.channel_summaries import Shortening
 
         at = self.recap.sequence + 1
         if first > at:

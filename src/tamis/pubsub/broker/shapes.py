@@ -17,7 +17,7 @@ from tamis.pubsub.broker.records import Record
 if TYPE_CHECKING:
     from tamis.flow import Graph
     from tamis.flow.model.lookups import Tables
-    from tamis.flow.rewriting.subscriptions import OnSource
+    from tamis.flow.rewriting.source_selects import OnSource
     from tamis.language import Condition
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tamis.logic.conjunctions import ANYTHING, Conjunction, Domains, conjoin, covered
 from tamis.logic.dnf import Filter
-from tamis.pubsub.subject import MORE, ONE, SubjectFilter
+from tamis.pubsub.subjects.subject import MORE, ONE, SubjectFilter
 
 
 class Interest(NamedTuple):

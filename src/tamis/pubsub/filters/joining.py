@@ -9,7 +9,7 @@ from tamis.logic.conjunctions import Conjunction, Domains, replaced
 from tamis.logic.sets import Domain, Values
 from tamis.pubsub.filters.covering import Piece
 from tamis.pubsub.filters.maximal import Delta
-from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.subjects.subject import SubjectFilter
 
 Key = tuple[SubjectFilter, str, Conjunction]
 

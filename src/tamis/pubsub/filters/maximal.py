@@ -18,8 +18,8 @@ import numpy.typing as npt
 from tamis.logic.conjunctions import Conjunction, includes
 from tamis.logic.sets import Line, Values, bounds, contains
 from tamis.pubsub.filters.covering import Piece
-from tamis.pubsub.subject import Subject, SubjectFilter
-from tamis.pubsub.subject_index import SubjectIndex
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.subject_index import SubjectIndex
 
 _SMALL = 48  # pieces of a bucket that are compared one by one
 Delta = tuple[list[Piece], list[Piece]]  # what comes and what goes

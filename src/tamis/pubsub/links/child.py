@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from tamis.pubsub.broker.epochs import Epochs, epoch_of
 from tamis.pubsub.broker.records import Block
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
 from tamis.pubsub.links.branch import HELLO
 from tamis.pubsub.links.coverage import Coverage
-from tamis.pubsub.links.epochs import Epochs, epoch_of
 from tamis.pubsub.links.wants import Want, WantSet
 
 INLINE = 100  # wants that are sent with a hello, whether the parent knows them or not

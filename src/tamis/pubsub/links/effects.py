@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from tamis.pubsub.broker.epochs import Epochs
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.records import Block, Record
-from tamis.pubsub.links.epochs import Epochs
 from tamis.pubsub.links.link_frames import DownFrame, UpFrame
 
 

@@ -12,7 +12,7 @@ from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.filters import Interest, Merge, Piece
 from tamis.pubsub.links.wants import Want
 from tamis.pubsub.selectors import condition
-from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.subjects.subject import SubjectFilter
 
 _MERGED = ("sql", "total", "strict")  # semantics under which merged filters can be written
 

@@ -12,9 +12,9 @@ from typing import TypeVar
 import msgspec
 
 from tamis.errors import WireError
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.records import Record
-from tamis.pubsub.links.epochs import Epoch
 from tamis.pubsub.links.wants import Want
 
 VERSION = 1

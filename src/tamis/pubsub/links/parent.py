@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tamis.pubsub.broker.epochs import Epochs, agreed
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
 from tamis.pubsub.links.branch import HELLO, Branch, size_of
 from tamis.pubsub.links.coverage import Coverage
-from tamis.pubsub.links.epochs import Epochs, agreed
 from tamis.pubsub.links.sieve import Sieve
 from tamis.pubsub.links.wants import Want
 

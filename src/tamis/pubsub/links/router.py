@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from tamis.pubsub.broker.epochs import Epochs
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.records import Block, Record
@@ -23,7 +24,6 @@ from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
 from tamis.pubsub.links.child import GAP, Child, ProtocolError
 from tamis.pubsub.links.coverage import Coverage
-from tamis.pubsub.links.epochs import Epochs
 from tamis.pubsub.links.interests import Interests
 from tamis.pubsub.links.parent import Parent, ParentLimits, Request, cycle
 from tamis.pubsub.links.wants import Want

@@ -2,7 +2,8 @@
 
 from tamis.pubsub.wire.attribute_tests import disjuncts_of, filter_of
 from tamis.pubsub.wire.codec import MAX_PACKET, Codec
-from tamis.pubsub.wire.messages import (
+from tamis.pubsub.wire.stream import Decoder
+from tamis.pubsub.wire.wire_messages import (
     Acknowledgement,
     AddSubject,
     AttributeTest,
@@ -15,7 +16,6 @@ from tamis.pubsub.wire.messages import (
     Subscription,
     Unsubscription,
 )
-from tamis.pubsub.wire.stream import Decoder
 
 __all__ = [
     "MAX_PACKET",

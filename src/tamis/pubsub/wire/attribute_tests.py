@@ -11,11 +11,11 @@ from tamis.logic.conjunctions import Conjunction, conjoin
 from tamis.logic.dnf import Filter
 from tamis.logic.numbers import simplest
 from tamis.logic.sets import ABSENT, ANY, OTHER, Line, Values
-from tamis.pubsub.channel import Channel
-from tamis.pubsub.precision import fitted
-from tamis.pubsub.typecodes import FORMS, TypeCode
-from tamis.pubsub.wire.messages import AttributeTest, Disjuncts, Operator
-from tamis.pubsub.wire.values import Moment
+from tamis.pubsub.subjects.channel import Channel
+from tamis.pubsub.subjects.precision import fitted
+from tamis.pubsub.subjects.typecodes import FORMS, TypeCode
+from tamis.pubsub.wire.wire_messages import AttributeTest, Disjuncts, Operator
+from tamis.pubsub.wire.wire_values import Moment
 from tamis.schema import INT_MAX, INT_MIN, Type
 
 _CODES = {

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tamis.errors import ChannelError, SubjectError, WireError
-from tamis.pubsub.channel import Channel, check_name
-from tamis.pubsub.precision import on_grid
-from tamis.pubsub.subject import CONTROL, MAX_FIELDS, Subject, SubjectFilter
-from tamis.pubsub.typecodes import FORMS, TypeCode
+from tamis.pubsub.subjects.channel import Channel, check_name
+from tamis.pubsub.subjects.precision import on_grid
+from tamis.pubsub.subjects.subject import CONTROL, MAX_FIELDS, Subject, SubjectFilter
+from tamis.pubsub.subjects.typecodes import FORMS, TypeCode
 from tamis.pubsub.wire.generated import fast_decoder, fast_encoder
-from tamis.pubsub.wire.messages import (
+from tamis.pubsub.wire.wire_messages import (
     CONTROLS,
     AttributeTest,
     Disjuncts,
@@ -23,7 +23,14 @@ from tamis.pubsub.wire.messages import (
     Subscription,
     Unsubscription,
 )
-from tamis.pubsub.wire.values import PADDING, Reader, code_of, encoded, message_value, pack_value
+from tamis.pubsub.wire.wire_values import (
+    PADDING,
+    Reader,
+    code_of,
+    encoded,
+    message_value,
+    pack_value,
+)
 from tamis.schema import Type
 
 MAX_PACKET = 1 << 20  # bytes

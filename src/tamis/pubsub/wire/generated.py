@@ -14,10 +14,10 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import TamisError
-from tamis.pubsub.precision import is_single, on_grid
-from tamis.pubsub.subject import MAX_FIELDS
-from tamis.pubsub.typecodes import FORMS, TypeCode
-from tamis.pubsub.wire.messages import Notification
+from tamis.pubsub.subjects.precision import is_single, on_grid
+from tamis.pubsub.subjects.subject import MAX_FIELDS
+from tamis.pubsub.subjects.typecodes import FORMS, TypeCode
+from tamis.pubsub.wire.wire_messages import Notification
 from tamis.schema import Type
 
 if TYPE_CHECKING:

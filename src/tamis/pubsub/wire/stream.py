@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tamis.errors import WireError
 from tamis.pubsub.wire.codec import MAX_PACKET, Codec
-from tamis.pubsub.wire.messages import Message
+from tamis.pubsub.wire.wire_messages import Message
 
 _LEAST = 28  # a header, and one subject field
 

@@ -15,7 +15,7 @@ from tamis.errors import AccessError, InputError, RegistryError, TamisError
 from tamis.pubsub.broker.records import Block
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links.link_frames import Frame, encode
-from tamis.pubsub.subject import SubjectFilter
+from tamis.pubsub.subjects.subject import SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Channels, Open
 from tamis.server.hub import Answer, Hub

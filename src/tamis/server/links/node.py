@@ -11,11 +11,11 @@ from functools import partial
 
 from tamis.errors import HoleError, LogError, TamisError
 from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.epochs import Epochs
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.records import Block, Part
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.links import effects as fx
-from tamis.pubsub.links.epochs import Epochs
 from tamis.pubsub.links.link_frames import Frame
 from tamis.pubsub.links.router import Router
 from tamis.pubsub.links.wants import Want

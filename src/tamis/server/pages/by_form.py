@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tamis.errors import InputError, TamisError
 from tamis.language import canonical, parse
-from tamis.language.reading import Dialect
+from tamis.language.parsing import Dialect
 from tamis.language.tree import (
     And,
     Attribute,

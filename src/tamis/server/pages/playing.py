@@ -12,7 +12,7 @@ from markupsafe import Markup
 from tamis.engine.matcher import Matcher
 from tamis.errors import InputError, SchemaError, SelectorError, TamisError
 from tamis.language import Condition, Limits, canonical, check, parse
-from tamis.language.reading import Dialect
+from tamis.language.parsing import Dialect
 from tamis.logic import Explanation, Semantics, explain
 from tamis.schema import Schema
 from tamis.server.pages.diagrams import drawn

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import MessageError
-from tamis.pubsub.channel_files import write_toml
-from tamis.pubsub.typecodes import c_name
-from tamis.pubsub.wire.messages import Notification
+from tamis.pubsub.subjects.channel_files import write_toml
+from tamis.pubsub.subjects.typecodes import c_name
+from tamis.pubsub.wire.wire_messages import Notification
 from tamis.server.channels import ChannelForm, Open, seen_form
 from tamis.server.tcp import packet_subscriptions
 from tamis.server.tcp.listening import address_of

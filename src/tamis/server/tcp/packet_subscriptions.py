@@ -10,9 +10,9 @@ from tamis.language import canonical
 from tamis.logic.atoms import microseconds
 from tamis.pubsub import selectors
 from tamis.pubsub.broker.stored import Key
-from tamis.pubsub.subject import Subject
+from tamis.pubsub.subjects.subject import Subject
 from tamis.pubsub.wire.attribute_tests import filter_of
-from tamis.pubsub.wire.messages import AddSubject, GetCache, Resubscription, Subscription
+from tamis.pubsub.wire.wire_messages import AddSubject, GetCache, Resubscription, Subscription
 from tamis.server.channels import Open
 from tamis.server.numbers import sequence_or_text
 from tamis.server.replays import replayed

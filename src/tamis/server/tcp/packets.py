@@ -13,8 +13,8 @@ from tamis.errors import AccessError, MessageError, SubscriptionError, TamisErro
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.stored import Key
-from tamis.pubsub.packets import OWN, Answers, Peer, Received, Slot, body_of
-from tamis.pubsub.wire.messages import (
+from tamis.pubsub.packet_protocol import OWN, Answers, Peer, Received, Slot, body_of
+from tamis.pubsub.wire.wire_messages import (
     Acknowledgement,
     AddSubject,
     GetCache,

@@ -23,7 +23,7 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.stomp import Decoder, Frame, encode
+from tamis.pubsub.stomp_frames import Decoder, Frame, encode
 from tamis.server.access import Caller
 from tamis.server.numbers import is_whole, sequence_or_text, whole
 from tamis.server.parts import Parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tamis.pubsub.broker.columns import columns, plain
 from tamis.pubsub.broker.records import Record
+from tamis.pubsub.broker.selected_columns import columns, plain
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.schema import Schema
 

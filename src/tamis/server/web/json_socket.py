@@ -18,9 +18,9 @@ from tamis.errors import (
     TamisError,
 )
 from tamis.pubsub.broker import actions as act
+from tamis.pubsub.broker.epochs import Epochs, agreed
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.links.epochs import Epochs, agreed
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.frames import encode

@@ -19,7 +19,7 @@ from pyspark.sql import types as spark
 from pyspark.sql.datasource import DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
 
 from tamis.errors import BusyError, DeadlineError, InputError, MessageError, UnreachableError
-from tamis.spark.broker.place import Place
+from tamis.spark.broker.log_place import Place
 from tamis.spark.workers.pinning import BATCH, QUERY
 
 _MOST, _BYTES = 5_000, 4 << 20  # messages and bytes of one request

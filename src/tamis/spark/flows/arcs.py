@@ -9,15 +9,15 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 
-from tamis.flow.graphs.graph import Graph, TypedArc
+from tamis.flow.graphs.flow_graph import Graph, TypedArc
 from tamis.flow.model.expressions import not_true
 from tamis.language import Attribute
+from tamis.spark.dataframes.spark_types import quoted
 from tamis.spark.flows.counting import Counting
-from tamis.spark.flows.rows import rows_of
-from tamis.spark.flows.steps import Flowing, Tables
+from tamis.spark.flows.flow_rows import rows_of
+from tamis.spark.flows.lookup_tables import table_frames
+from tamis.spark.flows.step_columns import Flowing, Tables
 from tamis.spark.flows.streams import Streams, broken, rejection
-from tamis.spark.flows.tables import table_frames
-from tamis.spark.types import quoted
 
 
 def arc_by_arc(

@@ -17,12 +17,12 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.rewriting import Path, Plan, rewrite
 from tamis.flow.showing.flow_pictures import Counts
-from tamis.spark.flows.steps import Flowing
+from tamis.spark.dataframes.spark_types import quoted
+from tamis.spark.flows.step_columns import Flowing
 from tamis.spark.flows.streams import TARGET, Layout
-from tamis.spark.types import quoted
 
 MOST = 100  # paths of a flow whose messages are counted arc by arc
 _PATIENCE = 20.0  # seconds for counters of a batch that is done

@@ -10,17 +10,17 @@ from typing import Any, Literal
 from pyspark.sql import DataFrame, SparkSession
 
 from tamis.errors import InputError
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.schema import Schema
+from tamis.spark.dataframes.spark_types import quoted
 from tamis.spark.flows.arcs import arc_by_arc
 from tamis.spark.flows.counting import Counting
-from tamis.spark.flows.paths import rewritten
-from tamis.spark.flows.rows import CORRUPT
+from tamis.spark.flows.flow_rows import CORRUPT
+from tamis.spark.flows.path_frames import rewritten
 from tamis.spark.flows.streams import Streams
 from tamis.spark.jobs.job import Result, Sink, Source, Stream
-from tamis.spark.matching import Question
-from tamis.spark.native.values import SPARK_TYPES
-from tamis.spark.types import quoted
+from tamis.spark.message_questions import Question
+from tamis.spark.native.native_values import SPARK_TYPES
 
 Form = Literal["rewritten", "arcs"]
 _TEXTS = ("json", "csv")  # formats in which a row may not be what the space says

@@ -20,7 +20,7 @@ from tamis.spark.flows.together import SPACE, mixed, one_frame, own_sink
 from tamis.spark.jobs.failures import told_simply
 from tamis.spark.jobs.interrupts import Apart
 from tamis.spark.jobs.job import FILES, Sink
-from tamis.spark.jobs.running import LOOK, Progress, Tell, Watched, tasks_of
+from tamis.spark.jobs.job_running import LOOK, Progress, Tell, Watched, tasks_of
 
 _COMPRESSED = "spark.sql.inMemoryColumnarStorage.compressed"
 

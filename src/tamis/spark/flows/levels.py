@@ -16,7 +16,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.flow.model.expressions import TRUE, any_of, lookup_calls, not_true
 from tamis.flow.rewriting.decisions import (
     Choice,
@@ -29,10 +29,10 @@ from tamis.flow.rewriting.decisions import (
 from tamis.language import Attribute, Call, Condition
 from tamis.spark.flows.counting import Cause, Counting
 from tamis.spark.flows.slots import Slots
-from tamis.spark.flows.steps import Flowing, Tables, borrows
+from tamis.spark.flows.step_columns import Flowing, Tables, borrows
 from tamis.spark.flows.streams import REASON, ROW, TARGET, Layout, Target, as_json, broken
 from tamis.spark.native import Translation, Value
-from tamis.spark.native.values import cases
+from tamis.spark.native.native_values import cases
 
 _MOVE, _CAUSE = "__tamis_move__", "__tamis_cause__"
 _STAY = 0  # the move of a row that stays where it is

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.schema import Schema, Type
-from tamis.spark.native.values import SPARK_TYPES
+from tamis.spark.native.native_values import SPARK_TYPES
 
 
 class Slots:

@@ -9,12 +9,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import InputError
-from tamis.flow.graphs.graph import Graph
+from tamis.flow.graphs.flow_graph import Graph
 from tamis.language import canonical
 from tamis.schema import Schema
-from tamis.spark.flows.rows import ERRORS
-from tamis.spark.native.values import SPARK_TYPES, cases
-from tamis.spark.types import quoted
+from tamis.spark.dataframes.spark_types import quoted
+from tamis.spark.flows.flow_rows import ERRORS
+from tamis.spark.native.native_values import SPARK_TYPES, cases
 
 TARGET = "__tamis_target__"
 # In place of names, for messages that do not fit: the whole message as JSON, and why.

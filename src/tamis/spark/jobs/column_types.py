@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql import types as spark
 
-from tamis.spark.types import quoted
+from tamis.spark.dataframes.spark_types import quoted
 
 MALFORMED = "_corrupt_record"  # Spark's name for the column with the text of a malformed row
 SAMPLE = 10_000  # rows whose values decide

@@ -23,7 +23,7 @@ from tamis.spark.jobs.column_types import (
     texts,
     with_numbers,
 )
-from tamis.spark.matching import Options
+from tamis.spark.message_questions import Options
 from tamis.table import Subscriptions
 
 Result = Literal["match", "counts", "semi", "deliveries"]

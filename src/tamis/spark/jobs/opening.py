@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from tamis.spark.session import session
+from tamis.spark.spark_session import session
 
 # Rules make a row costly however small it is: a small file is worth several tasks.
 _TUNED = {"spark.sql.files.openCostInBytes": "65536"}

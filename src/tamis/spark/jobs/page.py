@@ -9,7 +9,7 @@ from html import escape
 from itertools import pairwise
 
 from tamis.engine.compile.access import MIN_POINTS
-from tamis.spark.jobs.charts import area, bars, short
+from tamis.spark.jobs.page_charts import area, bars, short
 
 _LONGEST = 400  # letters of a selector or a reason that are shown
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")

@@ -15,8 +15,8 @@ import tamis
 from tamis.engine import Id, Matcher
 from tamis.engine.layout import ROOT
 from tamis.language.tree import And, Not, Or
-from tamis.spark.jobs.running import Running
-from tamis.spark.live import LiveQuestion
+from tamis.spark.jobs.job_running import Running
+from tamis.spark.live_questions import LiveQuestion
 
 _READ = 20_000  # selectors that are read again to see which are costly
 

@@ -19,8 +19,8 @@ from tamis.language.tree import Attribute
 from tamis.logic import Derived, numbers
 from tamis.logic.atoms import FALSE, All, Atom, Formula, Kind, Literal, atoms, family_of
 from tamis.schema import Type
-from tamis.spark.native.conditions import Translation
-from tamis.spark.native.values import NotNative, Value
+from tamis.spark.native.native_conditions import Translation
+from tamis.spark.native.native_values import NotNative, Value
 
 Bits = npt.NDArray[np.bool_]
 Constant = Any  # int, float or str

@@ -17,12 +17,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.logic.atoms import Formula
-from tamis.messages.table import arrow_type
+from tamis.messages.typed_tables import arrow_type
 from tamis.schema import Type
 from tamis.spark.native.cells import Cluster, Constant, clusters_of
-from tamis.spark.native.conditions import Translation, sure
 from tamis.spark.native.hashing import xxhash64
-from tamis.spark.native.values import NotNative, Value, micros
+from tamis.spark.native.native_conditions import Translation, sure
+from tamis.spark.native.native_values import NotNative, Value, micros
 
 _VALUE, _CELLS, _HASH = "__tamis_value__", "__tamis_cells__", "__tamis_hash__"
 _MOST_IDS = 1 << 20  # in all cells

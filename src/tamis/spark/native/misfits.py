@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.engine import Matcher
 from tamis.schema import Type
-from tamis.spark.native.values import DAY, FIRST, LAST, Value, attribute, cases, micros
+from tamis.spark.native.native_values import DAY, FIRST, LAST, Value, attribute, cases, micros
 
 _SECOND = 1_000_000
 _HINT = "on_error='report' puts such rows aside"

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.spark.native.cells import Cluster, Constant
 from tamis.spark.native.grid import Grid, arrow_of, comparable
-from tamis.spark.native.values import NotNative
+from tamis.spark.native.native_values import NotNative
 
 _LOW, _HIGH, _ASKED = "__tamis_low_{}__", "__tamis_high_{}__", "__tamis_asked_{}__"
 

@@ -20,12 +20,12 @@ from tamis.logic import Derived
 from tamis.logic.atoms import FALSE, All, Formula, Kind, atoms
 from tamis.logic.atoms import Literal as Lit
 from tamis.schema import Type
-from tamis.spark.native.conditions import Translation
+from tamis.spark.dataframes.spark_types import argument
 from tamis.spark.native.grid import Grid
 from tamis.spark.native.misfits import Misfit, checked, misfit, misfits
+from tamis.spark.native.native_conditions import Translation
+from tamis.spark.native.native_values import NotNative
 from tamis.spark.native.pairs import paired
-from tamis.spark.native.values import NotNative
-from tamis.spark.types import argument
 from tamis.spark.workers.worker import Wanted
 
 PlanName = Literal["auto", "native", "matcher"]

@@ -1,8 +1,8 @@
 """States on Spark: collapse in batches and streams, expansion exactly once."""
 
-from tamis.spark.states.batch import collapse_frame
-from tamis.spark.states.flows import StatefulFlow
+from tamis.spark.states.frame_collapse import collapse_frame
+from tamis.spark.states.state_streams import StateStream, read_states
+from tamis.spark.states.stateful_flows import StatefulFlow
 from tamis.spark.states.stateful_run import StatefulRunning
-from tamis.spark.states.streaming import StateStream, read_states
 
 __all__ = ["StateStream", "StatefulFlow", "StatefulRunning", "collapse_frame", "read_states"]

@@ -6,10 +6,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.errors import StateError
-from tamis.flow.states.summaries.summary import Summary
+from tamis.flow.states.definitions.summary import Summary
 from tamis.language.types import nearest
-from tamis.spark.native.values import SPARK_TYPES
-from tamis.spark.types import quoted
+from tamis.spark.dataframes.spark_types import quoted
+from tamis.spark.native.native_values import SPARK_TYPES
 
 BUCKET = "__bucket__"
 

@@ -12,13 +12,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tamis.flow.states.batches.store import Counters
+from tamis.flow.states.batches.state_store import Counters
 from tamis.spark.flows.counting import Counting
 from tamis.spark.flows.flow_run import FlowRunning
-from tamis.spark.flows.paths import rewritten
+from tamis.spark.flows.path_frames import rewritten
 from tamis.spark.flows.streams import Streams
 from tamis.spark.jobs.interrupts import Apart
-from tamis.spark.states.flows import StatefulFlow, source_rows, tagged_sources
+from tamis.spark.states.stateful_flows import StatefulFlow, source_rows, tagged_sources
 
 INSIDE = "tamis"  # the folder in a checkpoint where states are kept
 

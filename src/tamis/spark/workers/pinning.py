@@ -7,7 +7,6 @@ checkpoint and stays over restarts, and by its number.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,10 +18,11 @@ from tamis.engine import Matches
 from tamis.engine.layout import I8
 from tamis.errors import InputError
 from tamis.logic import Lookups, Semantics
+from tamis.recent import Recent
 from tamis.schema import Schema
 from tamis.table import Subscriptions
-from tamis.table.changes import IdKind
 from tamis.table.following import Follower, View
+from tamis.table.table_changes import IdKind
 
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
 _KEPT = 4  # tables that a worker follows at once
@@ -63,24 +63,22 @@ def pinned(
     return version
 
 
-_tables: OrderedDict[tuple[str, str], tuple[Subscriptions, Follower]] = OrderedDict()
+_tables: Recent[tuple[str, str], tuple[Subscriptions, Follower]] = Recent(_KEPT)
 
 
 def _followed(following: Following, lookups: Lookups) -> tuple[Subscriptions, Follower]:
     """What this process holds of the table from the last task."""
-    key = following.path, following.call
-    if key not in _tables:
-        if not Path(following.path, "settings").exists():
-            raise InputError(
-                f"{following.path}: this worker does not see the table: it must be on a file"
-                " system that the driver and all workers share"
-            )
-        table = Subscriptions.open(following.path, lookups=lookups)
-        _tables[key] = table, table.follower()
-        while len(_tables) > _KEPT:
-            _tables.popitem(last=False)
-    _tables.move_to_end(key)
-    return _tables[key]
+    return _tables.get((following.path, following.call), lambda: _open(following, lookups))
+
+
+def _open(following: Following, lookups: Lookups) -> tuple[Subscriptions, Follower]:
+    if not Path(following.path, "settings").exists():
+        raise InputError(
+            f"{following.path}: this worker does not see the table: it must be on a file"
+            " system that the driver and all workers share"
+        )
+    table = Subscriptions.open(following.path, lookups=lookups)
+    return table, table.follower()
 
 
 class Pinned:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import uuid
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,8 @@ from pyspark.sql import SparkSession
 from tamis.engine import Matcher, Matches
 from tamis.engine.sharding.united import Part, United
 from tamis.logic import Lookups, Semantics
-from tamis.messages.table import take
+from tamis.messages.typed_tables import take
+from tamis.recent import Recent
 from tamis.schema import Schema
 from tamis.spark.workers.shipping import Shipment, folder, load_shipped, located, send, ship
 
@@ -51,12 +51,7 @@ class Shards:
 
     def opened(self, lookups: Lookups) -> Sharded:
         """The one that the last task of this call has used in this process, if it is known."""
-        name = self.rest.matcher.name
-        sharded = _opened[name] = _opened.get(name) or Sharded(self, lookups)
-        while len(_opened) > _KEPT:
-            _opened.popitem(last=False)
-        _opened.move_to_end(name)
-        return sharded
+        return _opened.get(self.rest.matcher.name, lambda: Sharded(self, lookups))
 
 
 class Sharded:
@@ -115,4 +110,4 @@ class Sharded:
         return Part(load_shipped(shard.matcher, self._lookups), numbers)
 
 
-_opened: OrderedDict[str, Sharded] = OrderedDict()
+_opened: Recent[str, Sharded] = Recent(_KEPT)

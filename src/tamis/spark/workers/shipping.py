@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import atexit
 import os
+import pickle
 import shutil
 import tempfile
 import uuid
-from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tamis.engine import Matcher
+from tamis.engine import Details, Matcher
 from tamis.engine.snapshot.store import load, save
 from tamis.errors import SnapshotError
 from tamis.logic import Lookups
+from tamis.recent import Recent
 
-_KEPT = 4  # matchers that a worker holds on to
+_KEPT = 4  # matchers, and details, that a worker holds on to
 _REMEMBERED = 64  # snapshots that the driver knows to have shipped
 
 
@@ -46,19 +47,18 @@ def ship(spark: SparkSession, matcher: Matcher, saved: Path | None = None) -> Sh
     however many calls there are. (Workers do not tell lookups apart, so those get a new one.)
     """
     same = _identity(saved) if saved and not matcher.lookups and is_local(spark) else None
-    if same is not None and same in _shipped:
-        return _shipped[same]
+    if same is None:
+        return _ship(spark, matcher, saved)
+    return _shipped.get(same, lambda: _ship(spark, matcher, saved))
+
+
+def _ship(spark: SparkSession, matcher: Matcher, saved: Path | None) -> Shipment:
     path = folder() / f"tamis-{uuid.uuid4().hex}.snapshot"
     if saved is None:
         save(matcher, path)
     else:
         _take(saved, path)
-    shipment = send(spark, path)
-    if same is not None:
-        _shipped[same] = shipment
-        while len(_shipped) > _REMEMBERED:
-            _shipped.popitem(last=False)
-    return shipment
+    return send(spark, path)
 
 
 def _identity(saved: Path) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def is_local(spark: SparkSession) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-_shipped: OrderedDict[tuple[int, ...], Shipment] = OrderedDict()
+_shipped: Recent[tuple[int, ...], Shipment] = Recent(_REMEMBERED)
 
 
 @cache
@@ -113,18 +113,18 @@ def folder() -> Path:
 
 # --- on a worker ---------------------------------------------------------------
 
-_opened: OrderedDict[str, Matcher] = OrderedDict()
+_matchers: Recent[str, Matcher] = Recent(_KEPT)
+_details: Recent[str, Details] = Recent(_KEPT)
 
 
 def opened(shipment: Shipment, lookups: Lookups) -> Matcher:
     """The matcher, mapped once in each worker process; the next tasks find it here."""
-    matcher = _opened.get(shipment.name)
-    if matcher is None:
-        matcher = _opened[shipment.name] = load_shipped(shipment, lookups)
-        while len(_opened) > _KEPT:
-            _opened.popitem(last=False)
-    _opened.move_to_end(shipment.name)
-    return matcher
+    return _matchers.get(shipment.name, lambda: load_shipped(shipment, lookups))
+
+
+def opened_details(shipment: Shipment) -> Details:
+    """What matches carry, read once in each worker process."""
+    return _details.get(shipment.name, lambda: pickle.loads(located(shipment).read_bytes()))
 
 
 def load_shipped(shipment: Shipment, lookups: Lookups) -> Matcher:
@@ -142,5 +142,5 @@ def located(shipment: Shipment) -> Path:
     brought = Path(SparkFiles.get(shipment.name))
     if not brought.exists():
         hint = "the driver that saved it has ended: call match again in the new one"
-        raise SnapshotError(shipment.path, "has not come to this worker", hint)
+        raise SnapshotError(shipment.path, "is not available on this worker", hint)
     return brought

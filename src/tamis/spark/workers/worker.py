@@ -17,12 +17,11 @@ from tamis.engine.layout import I8
 from tamis.errors import MessageError
 from tamis.logic import Lookups
 from tamis.messages.columnar import typed
-from tamis.messages.table import record_batch, take
-from tamis.spark.details import opened as opened_details
-from tamis.spark.tally import Tally
+from tamis.messages.typed_tables import record_batch, take
 from tamis.spark.workers.pinning import Following, Pinned
 from tamis.spark.workers.shards import Sharded, Shards
-from tamis.spark.workers.shipping import Shipment
+from tamis.spark.workers.shipping import Shipment, opened_details
+from tamis.spark.workers.tally import Tally
 
 Columns: TypeAlias = "pa.Array | tuple[pa.Array, ...]"
 Sieve: TypeAlias = Matcher | Sharded | Pinned

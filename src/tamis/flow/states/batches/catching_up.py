@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tamis.flow.states.batches.tables import arrow_events, starts_of, state
-from tamis.flow.states.expansion.batch import UNSOLVED, Answer, NotPlainError, answer
-from tamis.flow.states.expansion.cases import OutsideError
-from tamis.flow.states.expansion.rows import moves_of
-from tamis.flow.states.fold import kernels
-from tamis.flow.states.fold.columns import I8, Mask, flat
-from tamis.flow.states.fold.compiled import Folded, fold_table
-from tamis.flow.states.fold.programs import UnsupportedError
+from tamis.flow.states.batches.event_tables import arrow_events, starts_of, state
+from tamis.flow.states.definitions.keyed import States
+from tamis.flow.states.definitions.summary import Summary
+from tamis.flow.states.expansion.many_keys import UNSOLVED, Answer, NotPlainError, answer
+from tamis.flow.states.expansion.rule_cases import OutsideError
+from tamis.flow.states.expansion.rule_rows import moves_of
+from tamis.flow.states.fold import fold_kernels as kernels
+from tamis.flow.states.fold.fold_columns import I8, Mask, flat
+from tamis.flow.states.fold.fold_programs import UnsupportedError
+from tamis.flow.states.fold.table_fold import Folded, fold_table
 from tamis.flow.states.sequences.shortening import catch_up_rows, decides
-from tamis.flow.states.summaries.keyed import States
-from tamis.flow.states.summaries.summary import Summary
 from tamis.jit.kernel import arrays_from
-from tamis.messages.table import arrow_type
+from tamis.messages.typed_tables import arrow_type
 
 
 def catch_up_table(last_seen: States, missed: pa.Table, summary: Summary, budget: int) -> pa.Table:

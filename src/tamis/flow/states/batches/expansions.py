@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tamis.errors import ExpandError
-from tamis.flow.states.batches.tables import EVENT_NAME, arrow_events, event_schema, state
-from tamis.flow.states.expansion.batch import UNSOLVED, Answer, NotPlainError, answer
+from tamis.flow.states.batches.event_tables import EVENT_NAME, arrow_events, event_schema, state
+from tamis.flow.states.definitions.derived import Derived
+from tamis.flow.states.definitions.keyed import LAST
+from tamis.flow.states.definitions.summary import Summary
 from tamis.flow.states.expansion.expanding import expand
 from tamis.flow.states.expansion.linear import Linear
-from tamis.flow.states.expansion.rows import Moves, moves_of
-from tamis.flow.states.fold.columns import I8, flat
-from tamis.flow.states.summaries.derived import Derived
-from tamis.flow.states.summaries.keyed import LAST
-from tamis.flow.states.summaries.summary import Summary
+from tamis.flow.states.expansion.many_keys import UNSOLVED, Answer, NotPlainError, answer
+from tamis.flow.states.expansion.rule_rows import Moves, moves_of
+from tamis.flow.states.fold.fold_columns import I8, flat
 from tamis.schema import Type
 
 

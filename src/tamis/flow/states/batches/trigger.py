@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 
 from tamis.flow.states.batches.catching_up import catch_up_table
+from tamis.flow.states.batches.event_tables import starts_of, touched_rows
 from tamis.flow.states.batches.expansions import expand_tables
-from tamis.flow.states.batches.store import Counters, StateFiles, write_events
-from tamis.flow.states.batches.tables import starts_of, touched_rows
+from tamis.flow.states.batches.state_store import Counters, StateFiles, write_events
+from tamis.flow.states.definitions.derived import Derived
+from tamis.flow.states.definitions.keyed import States, arrow_schema
+from tamis.flow.states.definitions.stepping import DEFAULT, Limits
+from tamis.flow.states.definitions.summary import Summary
 from tamis.flow.states.expansion.search import BUDGET
 from tamis.flow.states.sequences.collapsing import collapse_table
-from tamis.flow.states.summaries.derived import Derived
-from tamis.flow.states.summaries.keyed import States, arrow_schema
-from tamis.flow.states.summaries.stepping import DEFAULT, Limits
-from tamis.flow.states.summaries.summary import Summary
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from tamis.flow.states.expansion.rows import Moves, Row
+from tamis.flow.states.expansion.rule_rows import Moves, Row
 
 _WIDEST = 12  # components for a full table; beyond it the dearest single component counts
 

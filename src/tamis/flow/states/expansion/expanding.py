@@ -6,17 +6,17 @@ import datetime
 from collections.abc import Iterator, Mapping
 
 from tamis.errors import ExpandError, StateError
-from tamis.flow.states.expansion.cases import OutsideError
-from tamis.flow.states.expansion.direct import direct, direct_rows
-from tamis.flow.states.expansion.numbers import number_of
-from tamis.flow.states.expansion.rows import Moves, moves_of
+from tamis.flow.states.definitions.derived import Derived
+from tamis.flow.states.definitions.scope import EVENT
+from tamis.flow.states.definitions.stepping import Stepper
+from tamis.flow.states.definitions.summary import Rule, Summary
+from tamis.flow.states.expansion.exact_numbers import number_of
+from tamis.flow.states.expansion.rule_cases import OutsideError
+from tamis.flow.states.expansion.rule_rows import Moves, moves_of
 from tamis.flow.states.expansion.search import BUDGET, Search, Trace
+from tamis.flow.states.expansion.searchless import direct, direct_rows
 from tamis.flow.states.expansion.solving import Step, parameters
 from tamis.flow.states.expansion.zones import Problem
-from tamis.flow.states.summaries.derived import Derived
-from tamis.flow.states.summaries.scope import EVENT
-from tamis.flow.states.summaries.stepping import Stepper
-from tamis.flow.states.summaries.summary import Rule, Summary
 from tamis.language.types import nearest
 
 Event = dict[str, object]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tamis.flow.model.expressions import parts_of
-from tamis.flow.states.expansion.cases import Case, OutsideError, Reader, possible
+from tamis.flow.states.definitions.scope import EVENT, STATE
+from tamis.flow.states.definitions.summary import Assign, Summary
 from tamis.flow.states.expansion.linear import Variable
-from tamis.flow.states.expansion.rows import event_only
-from tamis.flow.states.summaries.scope import EVENT, STATE
-from tamis.flow.states.summaries.summary import Assign, Summary
+from tamis.flow.states.expansion.rule_cases import Case, OutsideError, Reader, possible
+from tamis.flow.states.expansion.rule_rows import event_only
 from tamis.language import And, Call, Condition, Constant, Term, attributes
 
 

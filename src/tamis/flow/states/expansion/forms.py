@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 
-from tamis.flow.states.expansion.cases import Atom, OutsideError
+from tamis.flow.states.definitions.derived import Derived
+from tamis.flow.states.definitions.scope import EVENT, STATE
+from tamis.flow.states.definitions.summary import Summary
+from tamis.flow.states.expansion.exact_numbers import Number, value_of
 from tamis.flow.states.expansion.linear import Linear
-from tamis.flow.states.expansion.numbers import Number, value_of
-from tamis.flow.states.expansion.rows import Moves, Row, moves_of
-from tamis.flow.states.summaries.derived import Derived
-from tamis.flow.states.summaries.scope import EVENT, STATE
-from tamis.flow.states.summaries.summary import Summary
+from tamis.flow.states.expansion.rule_cases import Atom, OutsideError
+from tamis.flow.states.expansion.rule_rows import Moves, Row, moves_of
 from tamis.schema import Type
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from tamis.flow.states.expansion.numbers import Number
+from tamis.flow.states.expansion.exact_numbers import Number
 
 BOUNDS = 400  # of one system: elimination squares them in the worst case
 

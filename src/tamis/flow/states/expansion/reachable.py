@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from tamis.flow.states.expansion.cases import add
+from tamis.flow.states.definitions.scope import STATE
+from tamis.flow.states.expansion.exact_numbers import Number
 from tamis.flow.states.expansion.linear import BoundsError, Linear, System, Variable, single
-from tamis.flow.states.expansion.numbers import Number
-from tamis.flow.states.expansion.rows import Row
+from tamis.flow.states.expansion.rule_cases import add
+from tamis.flow.states.expansion.rule_rows import Row
 from tamis.flow.states.expansion.zones import Problem, Zone
-from tamis.flow.states.summaries.scope import STATE
 
 ROUNDS = 12  # in which ranges may grow; a bound that still moves then is none
 _NARROWING = 2  # rounds that take back what was given up too soon

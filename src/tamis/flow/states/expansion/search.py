@@ -9,13 +9,13 @@ from heapq import heappop, heappush
 from itertools import count
 
 from tamis.errors import ExpandError
+from tamis.flow.states.definitions.scope import STATE
 from tamis.flow.states.expansion.estimate import Estimator, estimator
+from tamis.flow.states.expansion.exact_numbers import Number, value_of
 from tamis.flow.states.expansion.linear import BOUNDS, BoundsError, Terms
-from tamis.flow.states.expansion.numbers import Number, value_of
 from tamis.flow.states.expansion.reachable import Reachable
 from tamis.flow.states.expansion.solving import Step
 from tamis.flow.states.expansion.zones import Problem, Zone
-from tamis.flow.states.summaries.scope import STATE
 
 BUDGET = 10_000  # zones that are looked at before the search gives up
 PLAIN = 100  # zones that are looked at before it is worth asking which states can be reached

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tamis.flow.states.definitions.scope import EVENT
+from tamis.flow.states.expansion.exact_numbers import Number, between, number_of, value_of
 from tamis.flow.states.expansion.linear import Linear, System, Variable
-from tamis.flow.states.expansion.numbers import Number, between, number_of, value_of
-from tamis.flow.states.expansion.rows import Row
+from tamis.flow.states.expansion.rule_rows import Row
 from tamis.flow.states.expansion.zones import Problem, Zone
-from tamis.flow.states.summaries.scope import EVENT
 from tamis.schema import Schema, Type
 
 Values = dict[str, object]

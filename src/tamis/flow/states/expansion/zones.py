@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from tamis.flow.states.expansion.cases import add
+from tamis.flow.states.definitions.scope import STATE
+from tamis.flow.states.expansion.exact_numbers import Number, number_of
 from tamis.flow.states.expansion.linear import Linear, System, Variable, constant
-from tamis.flow.states.expansion.numbers import Number, number_of
-from tamis.flow.states.expansion.rows import Moves, Row
-from tamis.flow.states.summaries.scope import STATE
+from tamis.flow.states.expansion.rule_cases import add
+from tamis.flow.states.expansion.rule_rows import Moves, Row
 
 Elements = tuple[tuple[object, ...], ...]
 

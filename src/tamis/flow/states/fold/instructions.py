@@ -1,4 +1,7 @@
-"""What the fold kernel can do with registers; I is an integer or a rank, D a double."""
+"""What the fold kernel can do with registers; I is an integer or a rank, D a double.
+
+Groups of instructions are ranges of numbers, so their order matters to the kernel.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,14 @@ class Op(enum.IntEnum):
     SUB_I = 23
     MUL_I = 24
     DIV_I = 25
-    NEG_I = 26
-    ABS_I = 27
-    ADD_D = 28
-    SUB_D = 29
-    MUL_D = 30
-    DIV_D = 31
-    NEG_D = 32
-    ABS_D = 33
-    TO_D = 34
+    MOD_I = 26
+    ADD_D = 27
+    SUB_D = 28
+    MUL_D = 29
+    DIV_D = 30
+    MOD_D = 31
+    NEG_I = 32  # from here on, of one register
+    ABS_I = 33
+    NEG_D = 34
+    ABS_D = 35
+    TO_D = 36

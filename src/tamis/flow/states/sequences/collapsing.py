@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tamis.errors import MessageError, StateError
-from tamis.flow.states.summaries.keyed import Key, State, States, arrow_schema
-from tamis.flow.states.summaries.stepping import DEFAULT, Limits, Stepper
-from tamis.flow.states.summaries.summary import Summary
-from tamis.messages.table import arrow_type
+from tamis.flow.states.definitions.keyed import Key, State, States, arrow_schema
+from tamis.flow.states.definitions.stepping import DEFAULT, Limits, Stepper
+from tamis.flow.states.definitions.summary import Summary
+from tamis.messages.typed_tables import arrow_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,8 +35,8 @@ def collapse_table(
     events: pa.Table, summary: Summary, states: States | None, limits: Limits = DEFAULT
 ) -> States:
     """`collapse` of a table whose columns have the types of the space."""
-    from tamis.flow.states.fold.compiled import fold_table
-    from tamis.flow.states.fold.programs import UnsupportedError
+    from tamis.flow.states.fold.fold_programs import UnsupportedError
+    from tamis.flow.states.fold.table_fold import fold_table
 
     try:
         held = states.to_table() if states is not None else arrow_schema(summary).empty_table()

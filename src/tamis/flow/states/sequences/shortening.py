@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tamis.errors import ExpandError
+from tamis.flow.states.definitions.keyed import Key, States
+from tamis.flow.states.definitions.stepping import Stepper
+from tamis.flow.states.definitions.summary import Summary
 from tamis.flow.states.expansion.expanding import Event, expand
 from tamis.flow.states.expansion.search import BUDGET
 from tamis.flow.states.sequences.collapsing import collapse, in_order
-from tamis.flow.states.summaries.keyed import Key, States
-from tamis.flow.states.summaries.stepping import Stepper
-from tamis.flow.states.summaries.summary import Summary
 
 
 def catch_up_rows(
@@ -54,8 +54,8 @@ def shortened(
 
 def decides(summary: Summary, name: str) -> bool:
     """Whether rules look at the order attribute, so that its values are solved for."""
-    from tamis.flow.states.expansion.rows import moves_of
-    from tamis.flow.states.summaries.scope import EVENT
+    from tamis.flow.states.definitions.scope import EVENT
+    from tamis.flow.states.expansion.rule_rows import moves_of
 
     return any(p.name == EVENT + name for row in moves_of(summary).rows for p in row.parameters)
 

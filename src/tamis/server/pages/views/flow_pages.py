@@ -138,8 +138,8 @@ async def _shown(
 
 def _meaning(entry: FlowEntry, asked: dict[str, str]) -> dict[str, Any]:
     """In a thread: checking, rewriting and drawing take their time."""
-    from tamis.flow.showing.notices import notices
-    from tamis.flow.text.printer import step_text
+    from tamis.flow.showing.flow_notices import notices
+    from tamis.flow.text.flow_printer import step_text
 
     flow = opened(entry)
     graph = flow.graph
@@ -181,7 +181,7 @@ def _steps(graph: Graph, wanted: str) -> tuple[list[dict[str, Any]], str]:
 
 def _tried(flow: OpenFlow, asked: dict[str, str]) -> list[tuple[str, str]]:
     """What becomes of a message in each space that it can reach, arc by arc."""
-    from tamis.flow.showing.explaining import explain
+    from tamis.flow.showing.flow_explanations import explain
 
     if not asked["message"]:
         return []

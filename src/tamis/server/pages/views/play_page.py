@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from tamis.errors import InputError
-from tamis.language.reading import Dialect
+from tamis.language.parsing import Dialect
 from tamis.server.pages.playing import EXAMPLE, SEMANTICS, play
 from tamis.server.pages.view import View, told
 

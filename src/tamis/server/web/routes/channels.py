@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tamis.pubsub.links.epochs import agreed
+from tamis.pubsub.broker.epochs import agreed
 from tamis.server.access import Caller
 from tamis.server.channels import ChannelForm, Open, shown
 from tamis.server.parts import Parts

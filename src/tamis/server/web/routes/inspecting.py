@@ -15,12 +15,12 @@ from tamis.language import canonical, parse
 from tamis.language import check as types_of
 from tamis.logic import Explanation, explain
 from tamis.logic.explain import Line
-from tamis.messages.values import lookup
+from tamis.messages.message_values import lookup
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.subject import Subject, SubjectFilter
+from tamis.pubsub.subjects.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts

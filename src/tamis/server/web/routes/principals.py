@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from tamis.errors import AccessError, RegistryError
 from tamis.registry import VERBS, Principal, Right
-from tamis.registry.values import Verb, login
+from tamis.registry.registry_values import Verb, login
 from tamis.server import accounts
 from tamis.server.access import Caller, new_token
 from tamis.server.accounts import LONGEST_TOKEN, MAX_RATE, MAX_SUBSCRIPTIONS

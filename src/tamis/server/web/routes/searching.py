@@ -22,7 +22,7 @@ from tamis.language import parse
 from tamis.language.tree import attributes
 from tamis.pubsub.broker.judge import Language, joined
 from tamis.pubsub.broker.subscription import Subscription
-from tamis.pubsub.subject import Subject
+from tamis.pubsub.subjects.subject import Subject
 from tamis.server.access import Caller
 from tamis.server.channels import Open
 from tamis.server.parts import Parts

@@ -1,0 +1,1 @@
+"""`tamis run` and its options, which flows and the broker take as well."""

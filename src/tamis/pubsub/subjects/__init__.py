@@ -1,0 +1,1 @@
+"""Subjects and their wildcards; channels, their types of attributes and their files."""
