@@ -20,6 +20,9 @@ class MemoryLog:
         self.copies: dict[int, Epochs] = {}
         self.home: dict[int, Epochs] = {}
 
+    def lane(self, channel: int) -> int:
+        return 0
+
     def append(self, blocks: Sequence[Block]) -> None:
         for block in blocks:
             if block.first != self.next.get(block.channel, 1):

@@ -20,11 +20,16 @@ class Remembered:
 
 
 class Log(Protocol):
-    """The messages of all channels, by sequence. One writer; readers may be other threads.
+    """The messages of all channels, by sequence. One writer for each lane; readers may be other
+    threads.
 
     A channel is whole, or a sparse copy of one whose home is elsewhere. In a copy a block covers a
     range of sequences, of which it holds those that are wanted here; in bytes it may take none.
     """
+
+    def lane(self, channel: int) -> int:
+        """Channels of one lane are appended to together, by one thread at a time; lanes do not wait
+        for each other. 0: this log has one thread that writes."""
 
     def append(self, blocks: Sequence[Block]) -> None:
         """Store all blocks, or none (LogError). What is stored when it returns survives a crash.

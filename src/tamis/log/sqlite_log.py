@@ -161,6 +161,9 @@ class SqliteLog:
 
     # --- writing -----------------------------------------------------------------
 
+    def lane(self, channel: int) -> int:
+        return 0
+
     def append(self, blocks: Sequence[Block]) -> None:
         with self._transaction():
             for block in blocks:

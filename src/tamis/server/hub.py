@@ -47,6 +47,7 @@ _FLUSH = 0.2  # seconds between two writes of cursors and audits
 _PAUSES = (0.1, 0.5, 2.0)  # seconds before the log is read again that could not be read
 _PACE = 2_048  # messages that are judged at a time, at first
 _TIDIED = 16  # subscriptions that are let go at a time
+_LANES = 16  # lanes that are written to at the same moment
 _SOON = 0.001  # seconds
 _UNHEARD = 5.0  # seconds that a subscription waits for the home to be heard of
 _TALLY, _TALLIES = 5.0, 2_000  # seconds between two writes of counters; how many at a time
@@ -59,7 +60,7 @@ class Hub:
 
     def __init__(self, log: Log, registry: Registry, limits: BrokerLimits | None = None) -> None:
         self.log, self.registry = log, registry
-        self.broker = Broker(limits)
+        self.broker = Broker(limits, log.lane)
         self.absences = Absences(self)
         self.clock, self.watch = Clock(), Watch()
         self.started = time.time()
@@ -79,10 +80,12 @@ class Hub:
         self._sinks: dict[int, Sink] = {}
         self._writers: dict[int, Write] = {}
         self._disk = ThreadPoolExecutor(1, "tamis-disk")
+        self._lanes = ThreadPoolExecutor(_LANES, "tamis-lane")  # of logs that have more than one
         self._books = ThreadPoolExecutor(1, "tamis-registry")
         self._readers = ThreadPoolExecutor(2, "tamis-read")
         self._tasks: set[asyncio.Future[Any]] = set()
         self._ticking = self._stopping = False
+        self._on_disk: set[int] = set()  # lanes that are being committed
         self.loop = asyncio.get_running_loop()
         # Of channels whose home is elsewhere: who publishes there, and reads what is not here.
         self.elsewhere: dict[int, Callable[[str, Sequence[Draft], Answer], None]] = {}
@@ -117,7 +120,7 @@ class Hub:
         await self._write_last()
         for work in self.last:
             await asyncio.to_thread(work)
-        for pool in (self._disk, self._books, self._readers):
+        for pool in (self._disk, self._lanes, self._books, self._readers):
             pool.shutdown(wait=True)
         self.log.close()
         self.registry.close()
@@ -348,7 +351,8 @@ class Hub:
         try:
             self.broker.tick(self.clock.micros())
         except Exception as error:  # a group that cannot be closed would stay for ever
-            self._not_committed(error)
+            for lane in self.broker.lanes.keys() - self._on_disk:
+                self._not_committed(error, lane)
 
     def pump(self) -> None:
         """Do what the broker asks for. An action that fails does not keep the others from it."""
@@ -385,6 +389,7 @@ class Hub:
             case act.Refused():
                 self._answer(action.request, action.error)
             case act.Commit():
+                self._on_disk.add(action.lane)
                 self.keep(self._commit(action))
             case act.Store():
                 self.keep(self._store(action))
@@ -442,14 +447,17 @@ class Hub:
 
     async def _commit(self, action: act.Commit) -> None:
         try:
-            await self.loop.run_in_executor(self._disk, self.log.append, action.blocks)
+            pool = self._lanes if action.lane else self._disk
+            await self.loop.run_in_executor(pool, self.log.append, action.blocks)
         except Exception as error:
             if not await self._is_stored(action):
-                self._not_committed(error)
+                self._on_disk.discard(action.lane)
+                self._not_committed(error, action.lane)
                 return
             self.watch.fault("a commit that is stored", error)
         self.problem = ""
-        self.broker.committed()
+        self._on_disk.discard(action.lane)
+        self.broker.committed(action.lane)
         for block in action.blocks:
             self.appended(block)
         self._close_group()
@@ -498,13 +506,13 @@ class Hub:
                 return bool(following > block.last)
         return False
 
-    def _not_committed(self, error: Exception) -> None:
+    def _not_committed(self, error: Exception, lane: int) -> None:
         if not isinstance(error, LogError):
             self.watch.fault("a commit", error)
             error = LogError(f"the log failed ({type(error).__name__}): {error}")
         LOG.error("publishing is refused: %s", error.what)
         self.problem = error.what
-        self.refused += self.broker.not_committed(error)
+        self.refused += self.broker.not_committed(error, lane)
         self.pump()
 
     async def _store(self, action: act.Store) -> None:

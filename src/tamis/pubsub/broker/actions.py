@@ -16,9 +16,10 @@ TRIMMED = "trimmed"  # why messages are gone: the channel keeps them no longer
 
 
 class Commit(NamedTuple):
-    """Append the blocks to the log, then call `committed` or `not_committed`."""
+    """Append the blocks to the log, then call `committed` or `not_committed` with the lane."""
 
     blocks: list[Block]
+    lane: int = 0
 
 
 class Store(NamedTuple):

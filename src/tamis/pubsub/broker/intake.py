@@ -144,6 +144,16 @@ class Batch:
 
 
 @dataclass(slots=True)
+class Lane:
+    """Channels whose messages are stored together, whatever other lanes wait for: the group that
+    gathers, the one that is being committed, and its blocks."""
+
+    group: Group = field(default_factory=lambda: Group())
+    committing: Group = field(default_factory=lambda: Group())
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Group:
     """What one commit will store: a batch for each channel, and for each request its channel and
     what `Batch.add` said of its messages."""

@@ -18,7 +18,7 @@ from tamis.engine.matcher import Matcher
 from tamis.errors import BusyError, FaultError, HoleError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change, End, Pause, Put, Scratch
-from tamis.pubsub.broker.intake import Admission, Draft, Group
+from tamis.pubsub.broker.intake import Admission, Draft, Group, Lane
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.live_channel import Judged, LiveChannel, deliver
 from tamis.pubsub.broker.recaps import Recap
@@ -42,14 +42,16 @@ class BrokerLimits:
 
 
 class Broker:
-    def __init__(self, limits: BrokerLimits | None = None) -> None:
+    def __init__(
+        self, limits: BrokerLimits | None = None, lane: Callable[[int], int] | None = None
+    ) -> None:
+        """`lane`: which channels are stored together, by their numbers; None: all, in lane 0."""
         self.limits = limits or BrokerLimits()
         self.channels: dict[int, LiveChannel] = {}
         self.sessions: dict[int, Session] = {}
         self.cursors: dict[Key, int] = {}  # that moved since somebody took them
         self._actions: list[act.Action] = []
-        self._group, self._committing = Group(), Group()
-        self._blocks: list[Block] = []
+        self._lane_of, self.lanes = lane, {0: Lane()}
         self._changes: list[Change] = []
         self._storing: list[Change] = []
         self._scratch: Scratch = {}
@@ -87,45 +89,60 @@ class Broker:
     def close(self, number: int) -> None:
         """No more messages; sessions keep what they were sent. `tidy` ends its subscriptions."""
         channel = self.channels.pop(number)
-        self._group.batches.pop(number, None)
+        group = self._lane(number).group
+        group.batches.pop(number, None)
         gone = SubscriptionError("the channel is gone", status=404)
-        for request, (channel_number, _) in list(self._group.requests.items()):
+        for request, (channel_number, _) in list(group.requests.items()):
             if channel_number == number:
-                del self._group.requests[request]
+                del group.requests[request]
                 self._actions.append(act.Refused(request, gone))
         self._leaving.append(channel)
 
     # --- publishing ----------------------------------------------------------------
 
+    def _lane(self, number: int) -> Lane:
+        key = 0 if self._lane_of is None else self._lane_of(number)
+        found = self.lanes.get(key)
+        if found is None:
+            found = self.lanes[key] = Lane()
+        return found
+
     def publish(self, request: int, number: int, publisher: str, drafts: Sequence[Draft]) -> None:
         """Admit checked messages; `Acknowledged` or `Refused` will answer the request."""
-        group, limits, channel = self._group, self.limits, self.channels[number]
+        lane, limits, channel = self._lane(number), self.limits, self.channels[number]
         size = sum([len(draft.body) for draft in drafts])
-        count = group.count + self._committing.count + len(drafts) + len(channel.waiting)
-        size += group.size + self._committing.size
+        count = len(drafts) + len(channel.waiting)
+        for one in self.lanes.values():
+            count += one.group.count + one.committing.count
+            size += one.group.size + one.committing.size
         if count > limits.pending or size > limits.pending_bytes:
             self.busy += len(drafts)
             raise BusyError("too many messages wait for the disk: try again later")
-        group.add(request, number, publisher, drafts, channel.admission, self._committing)
+        before = lane.committing
+        lane.group.add(request, number, publisher, drafts, channel.admission, before)
 
     def tick(self, now: int) -> None:
-        """Close the group, if nothing is on its way to the disk."""
-        if self._committing.requests or not self._group.requests:
-            return
-        self._committing, self._group = self._group, Group()
-        for number, batch in self._committing.batches.items():
-            channel = self.channels[number]
-            channel.time = max(channel.time, now)
-            self._blocks.append(batch.block(number, channel.next, channel.time))
-        if self._blocks:
-            self._actions.append(act.Commit(self._blocks))
-        else:
-            self.committed()
+        """Close the group of each lane of which nothing is on its way to the disk."""
+        for number, lane in self.lanes.items():
+            if lane.group.requests and not lane.committing.requests:
+                self._close(number, lane, now)
 
-    def committed(self) -> None:
-        """The blocks are in the log."""
-        group, self._committing = self._committing, Group()
-        blocks, self._blocks = self._blocks, []
+    def _close(self, number: int, lane: Lane, now: int) -> None:
+        lane.committing, lane.group = lane.group, Group()
+        for channel_number, batch in lane.committing.batches.items():
+            channel = self.channels[channel_number]
+            channel.time = max(channel.time, now)
+            lane.blocks.append(batch.block(channel_number, channel.next, channel.time))
+        if lane.blocks:
+            self._actions.append(act.Commit(lane.blocks, number))
+        else:
+            self.committed(number)
+
+    def committed(self, lane: int = 0) -> None:
+        """The blocks of the lane are in the log."""
+        found = self.lanes[lane]
+        group, found.committing = found.committing, Group()
+        blocks, found.blocks = found.blocks, []
         first = {block.channel: block.first for block in blocks}
         answers = []
         for request, (number, places) in group.requests.items():
@@ -160,11 +177,12 @@ class Broker:
         for subscription in channel.subscriptions.values():
             self._feed(subscription)
 
-    def not_committed(self, error: TamisError) -> int:
-        """Nothing of the group is in the log. What was admitted after it is refused as well, for
-        it may repeat some of it, or has to come after it. How many messages were refused."""
-        groups = self._committing, self._group
-        self._committing, self._group, self._blocks = Group(), Group(), []
+    def not_committed(self, error: TamisError, lane: int = 0) -> int:
+        """Nothing of the lane's group is in the log. What was admitted after it is refused as well,
+        for it may repeat some of it, or has to come after it. How many messages were refused."""
+        found = self.lanes[lane]
+        groups = found.committing, found.group
+        self.lanes[lane] = Lane()
         for group in groups:
             for request in group.requests:
                 self._actions.append(act.Refused(request, error))
