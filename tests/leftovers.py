@@ -12,6 +12,7 @@ import json
 import sys
 import tempfile
 import threading
+import warnings
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,6 +26,9 @@ from tamis.flow import check, parse_flow, rewrite, run
 from tamis.log import SqliteLog
 from tamis.registry import SqliteRegistry
 from tamis.table import Subscriptions
+
+# Python 3.12.0 to 3.12.3 takes the ?1 of SQLite for a name, and warns by mistake (gh-117995).
+warnings.filterwarnings("ignore", "Binding .*is a named parameter", DeprecationWarning)
 
 MESSAGES = pa.table({"symbol": ["IBM", "Dell"] * 500, "price": [1.0, 20.0] * 500})
 
