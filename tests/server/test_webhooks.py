@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from server.pages.browsing import sent
 from server.servers import QUOTES, served
 from tamis.client import Agent
 from tamis.errors import InputError
@@ -104,6 +105,38 @@ def test_what_fails_too_often_becomes_a_dead_letter(tmp_path, receiver, monkeypa
         dead = http.get(f"{one}/dead").json()["dead"]
         assert dead == [{"sequence": 1, "problem": "answered 500"}]
         assert http.put(one, json={"webhook": "file:///etc/passwd"}).status_code == 422
+
+
+def test_dead_letters_are_brought_again_when_somebody_asks(tmp_path, receiver, monkeypatch):
+    monkeypatch.setattr(webhooks.Webhook, "attempts", 1)
+    address, got, plan = receiver
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"webhook": address})
+        for price in range(3):
+            plan.append(500)
+            http.post(MESSAGES, json={"attributes": {"price": float(price)}})
+            until(lambda wanted=price + 1: len(http.get(f"{ONE}/dead").json()["dead"]) == wanted)
+        plan.append(503)
+        found = http.post(f"{ONE}/dead/retry", json={}).json()
+        assert found == {"delivered": 0, "left": 3, "problem": "answered 503"}
+        assert http.get(f"{ONE}/dead").json()["dead"][0]["problem"] == "answered 503"
+        found = http.post(f"{ONE}/dead/retry", json={"sequences": [2, 99]}).json()
+        assert found == {"delivered": 1, "left": 2, "problem": ""}
+        page = http.get("/channels/quotes/subscriptions/hook").text
+        assert page.count("Try again</button>") == 2
+        done = sent(http, "/channels/quotes/subscriptions/hook/dead/retry",
+                    "/channels/quotes/subscriptions/hook")  # fmt: skip
+        assert done.headers["location"].endswith("?done=retried")
+        assert sequences(got) == [2, 1, 3]
+        assert http.get(f"{ONE}/dead").json()["dead"] == []
+        http.post(MESSAGES, json=PRICE)  # the subscription goes on as before
+        until(lambda: sequences(got) == [2, 1, 3, 4])
+        http.post(f"{ONE}/pause")
+        http.delete(ONE)
+        http.put(ONE, json={})
+        refused = http.post(f"{ONE}/dead/retry", json={})
+        assert (refused.status_code, "not delivered now" in refused.text) == (422, True)
 
 
 ONE = "/api/channels/quotes/subscriptions/hook"

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -169,6 +170,28 @@ class Delivery:
                   problem.text)  # fmt: skip
         self.dead.extend((record, problem.text) for record in records)
         self._tally.dead += len(records)
+
+    async def retry(self, chosen: Callable[[Record], bool]) -> tuple[int, str]:
+        """Bring dead letters once more: how many were taken, and why the others were not. What is
+        not taken stays where it was; the subscription goes on meanwhile."""
+        letters = list(self.dead)
+        wanted = [(record, why) for record, why in letters if chosen(record)]
+        self.dead = deque((one for one in letters if one not in wanted), maxlen=DEAD)
+        taken, problem = 0, ""
+        try:
+            while wanted and not problem:
+                piece = wanted[:GATHERED]
+                refusal = await self._attempt([record for record, _ in piece], [])
+                if refusal is None:
+                    taken += len(piece)
+                    del wanted[:GATHERED]
+                else:
+                    problem = refusal.text
+                    wanted = [(record, problem) for record, _ in wanted]
+        finally:  # also when the broker stops meanwhile
+            left = sorted([*self.dead, *wanted], key=lambda letter: letter[0].sequence)
+            self.dead = deque(left, maxlen=DEAD)
+        return taken, problem
 
     async def _attempt(self, records: list[Record], lost: list[act.Lost]) -> Problem | None:
         try:

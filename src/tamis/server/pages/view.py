@@ -35,6 +35,7 @@ DONE = {
     "resumed": "Deliveries go on.",
     "dropped": "What was waiting was dropped.",
     "disconnected": "The subscriber was disconnected. It goes on at its cursor when it comes back.",
+    "retried": "The dead letters were delivered.",
     "published": "The message was published.",
     "channel": "The channel was made.",
     "flow": "The flow was saved.",

@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import Response
 
 from tamis.errors import InputError, TamisError
+from tamis.server.numbers import whole
 from tamis.server.pages.asking import C, S
 from tamis.server.pages.by_form import OPS, Row, rows_of, selector_of
 from tamis.server.pages.diagrams import diagram
@@ -175,6 +176,20 @@ async def act(view: View) -> Response:
     if view.sent("to") == "deliveries":
         return view.go(address("deliveries", done=_ACTIONS[verb]))
     return view.go(address("channels", c, "subscriptions", s, done=_ACTIONS[verb]))
+
+
+async def retry(view: View) -> Response:
+    """One dead letter, or all of them."""
+    c, s, asked = view.names["c"], view.names["s"], view.sent("sequence")
+    sequences = [whole("sequence", asked)] if asked else []
+    try:
+        found = await view.api.post(f"{S}/dead/retry", c, s, form={"sequences": sequences})
+        if found["problem"]:
+            raise InputError(f"{found['delivered']:,} were taken, {found['left']:,} are left: "
+                             f"{found['problem']}")  # fmt: skip
+    except TamisError as error:
+        return await _subscription(view, error)
+    return view.go(address("channels", c, "subscriptions", s, done="retried"))
 
 
 async def sure_page(view: View) -> Response:

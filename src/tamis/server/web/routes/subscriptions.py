@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tamis.errors import SubscriptionError
+from tamis.pubsub.broker.judge import Judge
 from tamis.server.access import Caller
+from tamis.server.numbers import Whole
 from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.web.answers import form, json, whole_number
@@ -76,6 +81,31 @@ async def dead_letters(parts: Parts, caller: Caller, request: Request) -> Respon
     return json({"failures": delivery.failures if delivery else 0, "dead": [
         {"sequence": record.sequence, "problem": problem} for record, problem in letters
     ]})  # fmt: skip
+
+
+class Letters(msgspec.Struct, forbid_unknown_fields=True):
+    """Which dead letters; none named: all."""
+
+    sequences: Annotated[list[Whole], msgspec.Meta(max_length=1_000)] = []
+
+
+async def retry_dead(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Bring dead letters once more, those that its principal may still read."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    found = parts.subscribing.find(caller, channel, request.path_params["s"])
+    asked: Letters = await form(request, Letters)
+    delivery = parts.deliveries.known.get(found.key)
+    if delivery is None or not delivery.running:
+        why = delivery.problem if delivery else ""
+        raise SubscriptionError(f"{found.name} is not delivered now" + (f": {why}" if why else ""))
+    judge = Judge(channel.live.language)
+    judge.add(0, ">", "", found.bound)
+    letters = [record for record, _ in delivery.dead]
+    allowed = {r.sequence for r in judge.hits(letters)}
+    named = set(asked.sequences) or allowed
+    taken, problem = await delivery.retry(lambda record: record.sequence in allowed & named)
+    await parts.audit(caller, "subscription.retry", f"{channel.entry.name}/{found.name} {taken}")
+    return json({"delivered": taken, "left": len(delivery.dead), "problem": problem})
 
 
 async def end_subscription(parts: Parts, caller: Caller, request: Request) -> Response:

@@ -71,6 +71,8 @@ ROUTES: tuple[RouteEntry, ...] = (
                "Make or change a durable subscription", Wish),
     RouteEntry("GET", f"{_S}/versions", subscriptions.versions, "Filters of a subscription"),
     RouteEntry("GET", f"{_S}/dead", subscriptions.dead_letters, "What a webhook gave up"),
+    RouteEntry("POST", f"{_S}/dead/retry", subscriptions.retry_dead, "Bring dead letters again",
+               subscriptions.Letters),
     RouteEntry("DELETE", _S, subscriptions.end_subscription, "End a durable subscription"),
     RouteEntry("POST", f"{_S}/pause", subscriptions.pause, "Pause a durable subscription"),
     RouteEntry("POST", f"{_S}/resume", subscriptions.resume, "Resume a durable subscription"),
