@@ -168,6 +168,26 @@ def test_a_cycle_is_refused_by_name():
     assert len(net.ends) >= 4
 
 
+def test_a_chain_is_not_longer_than_a_path_may_be(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_PATH", 4)
+    net = Net()
+    parents = {"a": "home", "b": "a", "c": "b", "d": "c"}
+    for name, parent in parents.items():
+        net.add(name)
+        net.join(name, parent)
+    assert [len(net.routers[name].path) for name in "abcd"] == [2, 3, 4, 1]
+    assert net.others["c"][-1].reason == "the way from c to the home has 4 routers already (path)"
+    for name in "ef":
+        net.add(name)
+    link = net.join("d", "home")
+    net.join("e", "d")
+    net.join("f", "e")
+    assert len(net.routers["f"].path) == 4
+    net.cut(link)
+    net.join("d", "a")
+    assert [len(net.routers[name].path) for name in "def"] == [3, 4, 1]
+
+
 def test_a_known_digest_sends_no_wants():
     net = Net()
     edge = net.add("edge")

@@ -164,6 +164,8 @@ class Parent:
             return self.draining
         if hello.name in self.path:
             return cycle(hello.name, self.path)
+        if len(self.path) >= wire.MAX_PATH:
+            return too_long(self.path)
         if known is not None and known.principal != guest.principal:
             return f"another principal has a router {hello.name!r}: give yours another name"
         if known is None and len(self.branches) >= self.limits.children:
@@ -259,6 +261,9 @@ class Parent:
                 continue
             if branch.name in path:
                 self.refuse(branch.link, cycle(branch.name, path))
+                continue
+            if len(path) >= wire.MAX_PATH:
+                self.refuse(branch.link, too_long(path))
                 continue
             self.out.append(fx.Send(branch.link, wire.Above(path, epochs)))
             self._greet(branch)
@@ -535,6 +540,10 @@ def _parts(records: Sequence[Record]) -> list[tuple[Record, ...]]:
             size = size_of([record])
         parts[-1].append(record)
     return [tuple(part) for part in parts]
+
+
+def too_long(path: tuple[str, ...]) -> str:
+    return f"the way from {path[0]} to the home has {len(path)} routers already (path)"
 
 
 def cycle(name: str, path: tuple[str, ...]) -> str:
