@@ -58,7 +58,7 @@ def test_wants_ask_for_what_subscriptions_ask_for(semantics, dialect):
     jms = ("", "price > 5", "symbol = 'A'", "price < 3 OR symbol IN ('B', 'C')", "open = TRUE")
     selectors = SELECTORS if dialect == "tamis" else jms
     interests, held, wants = Interests(language), {}, set()
-    for _ in range(dose(25, 1_000)):
+    for _ in range(dose(14, 1_000)):
         key = rng.randrange(8)
         if key in held and rng.random() < 0.4:
             del held[key]
@@ -79,7 +79,7 @@ def test_wants_ask_for_what_subscriptions_ask_for(semantics, dialect):
 
 def test_random_selectors_are_merged_exactly():
     rng = random.Random("random interests")
-    for _ in range(dose(20, 1_000)):
+    for _ in range(dose(12, 1_000)):
         schema = st.random_schema(rng)
         language = Language(schema)
         interests = Interests(language)
@@ -110,7 +110,7 @@ def test_a_sieve_gives_each_child_what_its_wants_match():
     rng = random.Random("sieve")
     language = Language(SCHEMA)
     sieve, held, bounds = Sieve(language), {}, {}
-    for _ in range(dose(25, 1_000)):
+    for _ in range(dose(14, 1_000)):
         child = rng.randrange(1, 4)
         if child not in held:
             held[child], bounds[child] = set(), rng.choice(("", "price > 2"))
