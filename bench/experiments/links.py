@@ -1,6 +1,11 @@
-"""Links between routers: what crosses them, what that costs, and how a network of many grows."""
+"""Links between routers: what crosses them, what that costs, and how a network of many grows.
+
+python -m bench.experiments.links 1000000     # that many subscriptions at one edge: minutes
+"""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 
@@ -23,7 +28,7 @@ ABOUT = (
     "subscription on. Many routers: a home, 20 regions, 49 edges each, with a made-up clock."
 )
 SCALES = {
-    "full": {"crossing": 200_000, "wants": 17_000, "edge": (100_000, 1_000_000), "changes": 500,
+    "full": {"crossing": 200_000, "wants": 17_000, "edge": (10_000, 100_000), "changes": 500,
              "subscriptions": 500, "messages": 20_000, "widths": (20, 49), "each": 100,
              "churn": 1_000},
     "quick": {"crossing": 20_000, "wants": 2_000, "edge": (10_000,), "changes": 100,
@@ -32,6 +37,8 @@ SCALES = {
     "tiny": {"crossing": 400, "wants": 50, "edge": (100,), "changes": 5, "subscriptions": 5,
              "messages": 200, "widths": (2, 2), "each": 5, "churn": 5},
 }  # fmt: skip
+EDGE = ("subscriptions", "wants", "merge s", "one more ms", "p99 ms", "one less ms", "MB",
+        "hello MB")  # fmt: skip
 LOCAL = (5, 50, 500, 5_000)  # symbols that a branch is interested in
 KINDS = ("merged", "unmerged", "flooding")
 LANGUAGE = Language(stock.SCHEMA)
@@ -62,8 +69,7 @@ def run(scale: str) -> Result:
         Table("One link, all crossing", ("messages", "in a block", "messages/s", "bytes each"),
               rates, "CPU of both ends: judged, encoded, decoded, taken; no disk"),
         Table("One want at a parent", ("what", "wants there", "median ms", "p99 ms"), changed),
-        Table("One edge", ("subscriptions", "wants", "merge s", "one more ms", "p99 ms",
-                           "one less ms", "MB", "hello MB"), edges),
+        Table("One edge", EDGE, edges),
         Table("Branches", ("symbols of a branch", "network", "wants told", "filter MB",
                            "messages on links", "MB on links", "CPU s home", "regions", "edges"),
               compared, "The same subscribers get the same messages in all three."),
@@ -277,3 +283,7 @@ def _churn(tree: Tree, changes: int) -> list[list]:
         ["in force everywhere, in wires (median)", None, float(np.median(waits))],
         ["in force everywhere, in wires (most)", None, float(np.max(waits))],
     ]
+
+
+if __name__ == "__main__":
+    print(dict(zip(EDGE, _edge(int(sys.argv[1])), strict=True)))

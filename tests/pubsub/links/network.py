@@ -452,7 +452,7 @@ def filter_of(stored) -> tuple[str, str]:
     return stored.versions[-1].subjects, stored.versions[-1].selector
 
 
-def simulate(seed: int, steps: int = 400) -> World:
+def simulate(seed: int, steps: int = 250) -> World:
     world = World(seed)
     try:
         world.run(steps)

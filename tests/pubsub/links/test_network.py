@@ -21,7 +21,7 @@ SCENARIOS = [
 
 
 def test_every_agent_gets_what_it_wants_once_and_in_order():
-    worlds = [simulate(seed, 250) for seed in range(SEEDS)]
+    worlds = [simulate(seed) for seed in range(SEEDS)]
     counts = sum((world.counts for world in worlds), Counter())
     for event in ("cuts", "crashes", "moves", "restored", "fetched", "copies dropped"):
         assert counts[event] >= SEEDS // 100, counts
