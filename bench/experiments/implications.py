@@ -13,7 +13,7 @@ from bench.measure import cpu_seconds, timed
 from bench.report import Cell, Goal, Result, Table, verdicts
 from bench.workloads import icse, stock
 from tamis import Matcher, Schema
-from tamis.engine.encode.batch import Messages, from_table
+from tamis.engine.values.message_batch import Messages, from_table
 
 ABOUT = (
     "US 7,136,899 on stock alerts and on the queries of ICSE 2001. Brute force evaluates every "

@@ -31,7 +31,7 @@ _forked: list[ref[Any]] = []
 _pruned_at = 64  # owners at which those that are gone are dropped
 
 
-def renew_after_fork(owner: Forked) -> None:
+def notify_after_fork(owner: Forked) -> None:
     """Call `owner.after_fork()` in every child that a fork makes, as long as the owner lives."""
     global _pruned_at
     with GATE:

@@ -9,12 +9,12 @@ import numpy as np
 
 from tamis.diagram.variables import Atoms, order
 from tamis.diagram.wording import atom_of
-from tamis.engine.compile import emit
-from tamis.engine.compile.access import Compiling
-from tamis.engine.compile.programs import Source
-from tamis.engine.index.term_index import Index, indexes
-from tamis.engine.intake.reader import Intake
-from tamis.engine.layout import I4
+from tamis.engine.choosing.claims import Compiling
+from tamis.engine.ground.layout import I4
+from tamis.engine.ground.sources import Source
+from tamis.engine.lookup.term_index import Index, indexes
+from tamis.engine.reading.intake import Intake
+from tamis.engine.reading.template_programs import literals
 from tamis.language.limits import Limits
 from tamis.logic import Atom, Semantics
 from tamis.schema import Schema
@@ -56,6 +56,6 @@ def read(
     )
     used = intake.templates.used(source.template)
     asked = np.empty(len(source.keys), np.int32)
-    emit.literals(used.offsets, used.words, used.which, asked)
+    literals(used.offsets, used.words, used.which, asked)
     atoms, variable = order(intake.vocabulary, asked, source.keys)
     return Read(intake, source, atoms, variable, indexes(intake.vocabulary, atoms, used.items))

@@ -12,8 +12,10 @@ import pytest
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError
-from tamis.engine.layout import ROOT
 from tamis.engine.live import state
+from tamis.engine.paths.clusters.cluster_path import ClusterPath
+from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
+from tamis.engine.paths.everywhere.straight_line import ROOT
 from tamis.language import canonical, parse, tree
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.texts import from_value
@@ -125,9 +127,12 @@ def test_clusters_agree_with_the_oracle(
     for id in gone if kept == 40 else ():
         matcher.remove(id)
     matcher.settle()
-    segment = matcher._contents.folding.state.segments[0]
-    assert len(segment.cubes.subscription) > 100  # else this tests something else
-    assert len(segment.clusters.root) > segment.clusters.starts[1, ROOT]
+    segment = matcher._contents.merging.state.segments[0]
+    assert len(segment.path(ClusterPath).cubes.subscription) > 100  # else this tests something else
+    assert (
+        len(segment.path(EverywherePath).clusters.root)
+        > segment.path(EverywherePath).clusters.starts[1, ROOT]
+    )
     messages = good_messages(rng, KEYED, semantics, 80)
     messages = [{**m, "key": rng.choice(["k0", "k1", "k2", "k3", "x"])} for m in messages]
     for message in messages[:40]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tamis import Matcher
-from tamis.engine.collecting import uncollected
+from tamis.engine.ground.collecting import uncollected
 from tamis.errors import SelectorError
 
 

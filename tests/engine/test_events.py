@@ -6,7 +6,7 @@ import pyarrow as pa
 
 import oracle
 from tamis import Matcher
-from tamis.engine.encode import block as encode
+from tamis.engine.values import block as encode
 from tamis.language import parse
 
 PLACES = [f"P{i:02d}" for i in range(40)]

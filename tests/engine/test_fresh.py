@@ -14,10 +14,10 @@ from tests import strategies
 
 from tamis import Matcher, Schema
 from tamis.diagram.questions import Pool
-from tamis.engine.compile.programs import Source
-from tamis.engine.intake.templates import Templates
+from tamis.engine.ground.sources import Source
 from tamis.engine.live import generation
 from tamis.engine.live.merging import SEALED
+from tamis.engine.reading.templates import Templates
 from tamis.language import canonical, parse
 from tamis.reasoning.covers import always_true, satisfiable
 
@@ -29,7 +29,7 @@ class Counting:
     """Compiling that counts, and fails as long as `broken` holds."""
 
     def __init__(self, matcher: Matcher) -> None:
-        folding = matcher._contents.folding
+        folding = matcher._contents.merging
         self.compile, self.sizes, self.broken = folding._compile, [], False
         folding._compile = folding._compile_fresh = self
 
@@ -147,7 +147,7 @@ def test_compiling_looks_at_its_own_templates_only() -> None:
     matcher.add_many((i, " OR ".join(["n = 1"] * (i + 1))) for i in range(100))
     templates: Templates = matcher._contents.intake.templates
     last = matcher._contents.intake.read("n = 1 AND s = 'b'")[0]
-    source = matcher._contents.folding.state.parts[0].segment.source
+    source = matcher._contents.merging.state.parts[0].segment.source
     assert len(templates.used(source.template).items) == len(templates.items) - 1
     assert templates.used(source.template[:0]).items == []
     assert [t.packed for t in templates.used([last]).items] == [templates.items[last].packed]

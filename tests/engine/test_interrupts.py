@@ -128,7 +128,7 @@ def test_a_child_can_go_on_whatever_other_threads_were_doing() -> None:
 def test_a_child_does_not_wait_for_the_background_of_its_parent() -> None:
     """A matcher that is renewed has a background of its own, beside that of its contents."""
     matcher = Matcher()
-    with matcher._renewal._lock:  # as while a thread is started
+    with matcher._compaction._lock:  # as while a thread is started
         pid = os.fork()
         if pid == 0:
             signal.alarm(20)

@@ -8,7 +8,12 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
-CHOSEN = ("test_agreement.py", "test_direct.py", "test_ranks.py", "test_string_table.py")
+CHOSEN = (
+    "test_agreement.py",
+    "paths/direct/test_direct.py",
+    "test_ranks.py",
+    "test_string_table.py",
+)
 CHOSEN += ("test_text_index.py", "test_plain_columns.py")
 # What is slow without the JIT and runs no other kernels.
 SLOW = "not total and not default and not (wide and not strict) and not large and not long"

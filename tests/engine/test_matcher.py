@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tamis import Matcher, Schema, SelectorError, SubscriptionError
-from tamis.engine.kernels.output import sort_rows
+from tamis.engine.ground.kernel_output import sort_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "matcher.md"
 

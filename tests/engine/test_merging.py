@@ -36,7 +36,7 @@ def matcher(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def break_(matcher: Matcher) -> Broken:
-    inside = matcher._contents.folding
+    inside = matcher._contents.merging
     name = "_compile" if matcher.implications is None else "_planted"
     broken = Broken(getattr(inside, name))
     setattr(inside, name, broken)
@@ -66,7 +66,7 @@ def test_a_failure_is_told_once_and_the_next_change_tries_again(
         assert not settled(matcher)
         assert broken.failures > before
     assert matcher.match(MESSAGE) == list(range(41))
-    told = [record for record in caplog.records if "folding failed" in record.message]
+    told = [record for record in caplog.records if "merging failed" in record.message]
     assert len(told) == 1
     assert told[0].exc_info
 
@@ -95,6 +95,6 @@ def test_settling_again_folds_what_was_left(matcher: Matcher) -> None:
     broken.broken = False
     matcher.settle()
     matcher.settle()
-    state = matcher._contents.folding.state
+    state = matcher._contents.merging.state
     assert len(getattr(state, "graphs", state.segments)) < 10
     assert sorted(matcher.match(MESSAGE)) == list(range(40))

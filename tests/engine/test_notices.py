@@ -8,8 +8,8 @@ import pytest
 
 import strategies as st
 from tamis import Matcher
-from tamis.engine.intake import notices
-from tamis.engine.intake.notice_samples import plainly_contingent
+from tamis.engine.reading import selector_notices as notices
+from tamis.engine.reading.notice_samples import plainly_contingent
 from tamis.language import canonical
 from tamis.schema import Schema
 

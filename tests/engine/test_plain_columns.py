@@ -13,8 +13,8 @@ import pytest
 
 import oracle
 from tamis import InputError, Matcher, MessageError, Schema
-from tamis.engine.encode.batch import from_table
-from tamis.engine.encode.plain_columns import MANY
+from tamis.engine.values.message_batch import from_table
+from tamis.engine.values.plain_columns import MANY
 from tamis.language import parse
 
 EACH = MANY // 2

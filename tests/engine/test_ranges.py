@@ -16,9 +16,11 @@ import strategies as st
 from engine.snapshots import again
 from engine.test_agreement import expected, good_messages
 from tamis import Matcher
-from tamis.engine.compile import access
-from tamis.engine.layout import CUBE_COUNT
+from tamis.engine.choosing import claims as choose
 from tamis.engine.live import state
+from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
+from tamis.engine.paths.trees.cube_trees import CUBE_COUNT
+from tamis.engine.paths.trees.tree_path import TreePath
 from tamis.language import canonical, parse
 from tamis.logic import SEMANTICS, Semantics
 from tamis.messages.texts import from_value
@@ -82,8 +84,8 @@ def some_message(rng: random.Random) -> dict:
 def everything_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few the subscriptions and wide the ranges."""
     for name, value in {"FEW": 1, "LEAST": 1, "OVERLAPS": 1, "_RARE": 9.0, "_COMMON": 9.0}.items():
-        monkeypatch.setattr(access, name, value)
-    monkeypatch.setattr(access, "MIN_POINTS", 3)
+        monkeypatch.setattr(choose, name, value)
+    monkeypatch.setattr(choose, "MIN_POINTS", 3)
     monkeypatch.setattr(state, "_LISTED", 80)
     monkeypatch.setattr(state, "_memory", threading.local())
 
@@ -118,9 +120,9 @@ def test_trees_agree_with_the_oracle(semantics: Semantics, typed: bool, tmp_path
         messages = [m for m in messages if not total or _whole(m)][:90]
         assert len(messages) > 20
         wanted = [expected(conditions, m, semantics, schema) for m in messages]
-        (segment,) = matcher._contents.folding.state.segments
-        assert len(segment.trees.tree) > 5
-        assert len(segment.trees.program) > 2
+        (segment,) = matcher._contents.merging.state.segments
+        assert len(segment.path(TreePath).trees.tree) > 5
+        assert len(segment.path(TreePath).trees.program) > 2
         assert segment.overlap
         agree(matcher, messages, wanted, schema)
         for id in (gone := rng.sample(range(150), 20)):
@@ -149,7 +151,7 @@ def test_any_condition_agrees_with_the_oracle(semantics: Semantics) -> None:
 
 
 def trees_of(matcher: Matcher):
-    return matcher._contents.folding.state.segments[0].trees
+    return matcher._contents.merging.state.segments[0].path(TreePath).trees
 
 
 @pytest.mark.parametrize("wide", [0, 40])
@@ -183,9 +185,9 @@ def test_sides_of_an_or_count_once() -> None:
     matcher.add_many(
         (i, f"a = 'A{i % 50}' OR b = 'B{i % 30}' OR d BETWEEN {i} AND {i + 5}") for i in range(300)
     )
-    (segment,) = matcher._contents.folding.state.segments
+    (segment,) = matcher._contents.merging.state.segments
     assert segment.overlap
-    assert len(segment.clusters.root) == 0
+    assert len(segment.path(EverywherePath).clusters.root) == 0
     rows = [{"a": f"A{k % 60}", "b": f"B{k % 40}", "d": float(k)} for k in range(100)]
     wanted = [
         [i for i in range(300) if i % 50 == k % 60 or i % 30 == k % 40 or i <= k <= i + 5]

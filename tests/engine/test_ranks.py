@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tamis import Matcher
-from tamis.engine.index.ranks import rank, ranks_of
-from tamis.engine.index.term_index import double_keys
+from tamis.engine.lookup.ranks import rank, ranks_of
+from tamis.engine.lookup.term_index import double_keys
 
 LEAST, MOST = -(2**63), 2**63 - 1
 keys = (

@@ -12,7 +12,7 @@ import pytest
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError, Schema, SelectorError, SubscriptionError
-from tamis.engine.sharding.routing import BEYOND, EXACT, Reader, Routes, bucket
+from tamis.engine.sharding.shard_routes import BEYOND, EXACT, Reader, Routes, bucket
 from tamis.engine.sharding.united import Part, United
 from tamis.language import canonical, tree
 from tamis.logic import SEMANTICS

@@ -16,7 +16,7 @@ import pytest
 
 import oracle
 from tamis import Matcher, SelectorError
-from tamis.engine.intake.reader import Dialect, Intake
+from tamis.engine.reading.intake import Dialect, Intake
 from tamis.language import Limits, parse
 from tamis.logic import SEMANTICS, All, Formula, Literal, Semantics
 from tamis.schema import Attribute, Scalar, Schema, Shape, Type

@@ -11,10 +11,10 @@ import pytest
 
 from engine.snapshots import MESSAGES, answers, small
 from tamis import Matcher, SnapshotError
-from tamis.engine.layout import BIT, BOUND, CUBE, TEST
+from tamis.engine.paths.clusters.cubes import BIT, BOUND, CUBE, TEST
 from tamis.engine.snapshot import file as container
 from tamis.engine.snapshot.codecs import LINK, STRING
-from tamis.engine.snapshot.saving import SEGMENT, arrays_of
+from tamis.engine.snapshot.saving import arrays_of, segment_arrays
 from tamis.schema import INT_MAX, INT_MIN
 
 ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "2"))
@@ -180,7 +180,7 @@ def test_cubes_without_their_bounds_are_refused(name: str, at: tuple, value: int
 def test_bounds_that_are_read_ahead_must_be_there(path: Path):
     arrays = {n: np.concatenate(parts) for n, parts in arrays_of(small())}
     arrays["cube_bound"] = arrays["cube_bound"][:-1]
-    arrays["bounds"][-1, SEGMENT.index("cube_bound")] -= 1
+    arrays["bounds"][-1, list(segment_arrays()).index("cube_bound")] -= 1
     container.write(path, [(n, [a]) for n, a in arrays.items()])
     with pytest.raises(SnapshotError, match="cubes do not fit"):
         Matcher.load(path)

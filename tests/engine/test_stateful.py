@@ -214,7 +214,7 @@ def test_any_sequence_of_changes(
     monkeypatch.setattr("tamis.engine.live.merging.SEALED", 3)
     monkeypatch.setattr("tamis.engine.live.merging._QUIET", 0.001)
     monkeypatch.setattr("tamis.engine.live.generation.SURPLUS", 3)
-    monkeypatch.setattr("tamis.engine.compile.access.MIN_POINTS", 3)
+    monkeypatch.setattr("tamis.engine.choosing.claims.MIN_POINTS", 3)
     machine = type("Machine", (Machine,), {"typed": typed, "semantics": semantics})
     few = settings(max_examples=settings().max_examples // 12, stateful_step_count=25)
     run_state_machine_as_test(machine, settings=few)

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tamis.engine.encode.columns import Texts, from_arrow
-from tamis.engine.index.string_table import entries_of, find_words, table_of
+from tamis.engine.lookup.string_table import entries_of, find_words, table_of
+from tamis.engine.values.typed_columns import Texts, from_arrow
 from tamis.schema import Type
 
 LENGTHS = (0, 1, 6, 7, 8, 9, 15, 16, 17, 40)

@@ -15,10 +15,10 @@ from tamis import Schema
 from tamis.diagram import packed
 from tamis.diagram.questions import double_key
 from tamis.diagram.wording import text_of
-from tamis.engine.encode.block import encode
-from tamis.engine.encode.mappings import Mappings
-from tamis.engine.encode.single import Single, encode_one
-from tamis.engine.layout import Block
+from tamis.engine.ground.layout import Block
+from tamis.engine.values.block import block_of, encode
+from tamis.engine.values.mappings import Mappings
+from tamis.engine.values.single_message import Single, encode_one
 from tamis.errors import SelectorError
 from tamis.language import canonical
 from tamis.language.tree import Compare, Text
@@ -129,7 +129,8 @@ def test_an_encoded_message_answers_every_atom(data: hy.DataObject) -> None:
     atoms = made.all_atoms()
     messages = data.draw(hy.lists(st.partial_messages(schema), min_size=1, max_size=4))
     batch = Mappings(messages, "sql", schema)
-    block = encode(made.index, len(messages), lambda term: batch.column(term, {}))
+    encoded = encode(made.index, len(messages), lambda term: batch.column(term, {}))
+    block = block_of(made.index, encoded)
     for m, message in enumerate(messages):
         due = [(text_of(atom), atom.holds(worth(atom.term, message))) for atom in atoms]
         single = encode_one(made.index, Single(message, "sql", schema, {}))

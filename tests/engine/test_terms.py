@@ -11,8 +11,7 @@ import pytest
 
 import oracle
 from tamis import Matcher, Schema
-from tamis.engine.encode.term_program import program_of
-from tamis.engine.encode.term_words import words_of
+from tamis.engine.values.term_program import program_of
 from tamis.language import parse
 
 ATTRIBUTES = ("i", "j", "d", "e", "b", "t", "s", "missing")
@@ -76,9 +75,9 @@ def test_terms_agree_with_the_oracle(seed: int, schema: Schema | None, semantics
     matcher = Matcher(schema, semantics=semantics)
     matcher.add_many(enumerate(texts))
     matcher.settle()
-    segment = matcher._contents.folding.state.parts[0].segment
+    segment = matcher._contents.merging.state.parts[0].segment
     assert program_of(segment.index) is not None
-    assert words_of(segment) is not None
+    assert segment.words is not None
     messages = [
         {name: rng.choice(held) for name, held in VALUES.items() if rng.random() < 0.9}
         for _ in range(150)
@@ -113,7 +112,7 @@ def test_values_of_several_types_in_one_column() -> None:
 
 def test_computed_values_are_no_part_of_a_signature(monkeypatch) -> None:
     """Clusters that a value leads to ask for values of computed terms by their events."""
-    monkeypatch.setattr("tamis.engine.compile.access.MIN_POINTS", 3)
+    monkeypatch.setattr("tamis.engine.choosing.claims.MIN_POINTS", 3)
     terms = ("(m - 1) DIV m", "m + 1", "m - 1", "m * 2", "m * 3", "m * 5", "n + 7", "n - 7", "-m")
     texts = [f"n = {i} AND {term} <> 100 AND {term} = {{}}" for i in range(3) for term in terms]
     values = {"(m - 1) DIV m": 0, "m + 1": 4, "m - 1": 2, "m * 2": 6, "m * 3": 9, "m * 5": 15}

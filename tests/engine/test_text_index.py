@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import oracle
 from tamis import Matcher, Schema
-from tamis.engine.index.text_index import TextIndex, values_of
+from tamis.engine.lookup.text_index import TextIndex, values_of
 from tamis.language import Limits
 from tamis.language.tree import Attribute, Like, Regex, Text
 from tamis.logic import Kind
@@ -174,7 +174,7 @@ def test_regexes_that_need_many_states() -> None:
 
 
 def test_a_set_of_regexes_too_large_for_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tamis.engine.index.text_index._MEMORY", 1 << 20)
+    monkeypatch.setattr("tamis.engine.lookup.text_index._MEMORY", 1 << 20)
     rows = [(Kind.PATTERN, f"(?:x{{50}}{i}y{{50}}){{1,5}}$|k{i}$") for i in range(60)]
     assert len(index_of(rows).prepared().patterns[1]) > 1
     compare(rows, [*(f"k{i}" for i in range(61)), "x" * 50 + "5" + "y" * 50])

@@ -221,7 +221,7 @@ def test_compiling_that_fails_takes_no_id(monkeypatch: pytest.MonkeyPatch) -> No
 
     with monkeypatch.context() as broken:
         broken.setattr("tamis.engine.live.merging.SEALED", 0)  # not even one is left to readers
-        broken.setattr(matcher._contents.folding, "_compile", fail)
+        broken.setattr(matcher._contents.merging, "_compile", fail)
         for change in (matcher.add, matcher.replace):
             with pytest.raises(MemoryError):
                 change("new", "n = 5")

@@ -135,12 +135,14 @@ def test_compiling_is_tried_again_by_the_next(package: Path, tmp_path: Path) -> 
         assert (tmp_path / "log").read_text() == "trying\n" * tries
 
 
-@pytest.mark.parametrize("changed", ["engine/kernels/run.py", "engine/layout.py"])
+@pytest.mark.parametrize(
+    "changed", ["engine/paths/clusters/touching.py", "engine/ground/layout.py"]
+)
 def test_what_other_sources_were_compiled_to_is_dropped(changed: str, package: Path) -> None:
     look = "from tamis.jit.cache import CACHE; print(CACHE.ready)"
     assert run(package, look + "; CACHE.all_compiled()").stdout == "False\n"
     assert run(package, look).stdout == "True\n"
-    compiled = package / "engine" / "kernels" / "__pycache__" / "run.old.nbi"
+    compiled = package / "engine" / "paths" / "clusters" / "__pycache__" / "touching.old.nbi"
     compiled.parent.mkdir(exist_ok=True)
     compiled.touch()
     assert run(package, look).stdout == "True\n"

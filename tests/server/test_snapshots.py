@@ -85,7 +85,7 @@ def test_who_comes_first_waits_for_nothing_that_a_start_can_do(tmp_path, monkeyp
     first.restore(same)
     first.matcher.save(tmp_path / "m")
     second.restore(same, type(first.matcher).load(tmp_path / "m"))
-    monkeypatch.delattr(Slots, "_renew")  # the table of ids is made by now
+    monkeypatch.delattr(Slots, "_compact")  # the table of ids is made by now
     second.put(40, ">", "price > 5")
 
     async def warmed():

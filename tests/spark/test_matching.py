@@ -53,7 +53,7 @@ def test_a_matcher(trades, matcher):
 
 
 def test_a_snapshot_is_taken_as_it_is_now(trades, matcher, tmp_path):
-    from tamis.engine.snapshot.store import save
+    from tamis.engine.snapshot.snapshot_store import save
 
     path = tmp_path / "alerts.snapshot"
     save(matcher, path)
@@ -287,7 +287,7 @@ def test_other_columns_pass_through_untouched(spark):
 
 def test_ids_of_a_batch_are_one_arrow_array_without_python_lists(matcher, tmp_path, monkeypatch):
     """More ids than an array should hold come in several; rows and order stay."""
-    from tamis.engine.snapshot.store import save
+    from tamis.engine.snapshot.snapshot_store import save
     from tamis.spark.workers import worker
     from tamis.spark.workers.shipping import Shipment
 

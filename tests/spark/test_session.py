@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tamis import Matcher, SnapshotError, TamisError
-from tamis.engine.snapshot.store import save
+from tamis.engine.snapshot.snapshot_store import save
 from tamis.spark import match, session
 from tamis.spark.spark_session import check_java
 from tamis.spark.workers.shipping import _KEPT, Shipment, _matchers, opened, ship

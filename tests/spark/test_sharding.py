@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 import strategies as st
 from tamis import InputError, Matcher, Schema, SelectorError
-from tamis.engine.sharding.routing import bucket
+from tamis.engine.sharding.shard_routes import bucket
 from tamis.language import canonical, tree
 from tamis.messages.texts import from_value
 from tamis.messages.typed_tables import to_batch

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.engine.encode.batch import Messages
-from tamis.engine.encode.columns import Column
-from tamis.engine.kernels.output import sort_rows
-from tamis.engine.kernels.picking import ALWAYS, FOREVER, UNKNOWN, pick
-from tamis.engine.layout import I4, I8
+from tamis.engine.ground.kernel_output import sort_rows
+from tamis.engine.ground.layout import I4, I8
+from tamis.engine.ground.picking import ALWAYS, FOREVER, UNKNOWN, pick
+from tamis.engine.values.message_batch import Messages
+from tamis.engine.values.typed_columns import Column
 from tamis.errors import InputError
 from tamis.messages.tabular import SupportsArrow, arrow_of, as_mapping
 from tamis.messages.value_columns import fit

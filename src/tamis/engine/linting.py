@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from tamis.engine.matcher import Matcher
-from tamis.engine.report import Report
+from tamis.engine.subscription_report import Report
 from tamis.jit.first_use import NotCompiledError, without_waiting
 
 
 def lint_only(matcher: Matcher) -> None:
     """From now on, subscriptions that are added are not compiled before something asks for them."""
-    matcher._contents.folding.eager = False
+    matcher._contents.merging.eager = False
 
 
 def report_now(matcher: Matcher) -> Report | None:

@@ -16,7 +16,6 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from tamis.engine import Details, Matcher
 from tamis.engine.details import NO_LIMIT
-from tamis.engine.snapshot.store import load
 from tamis.errors import InputError
 from tamis.language import Dialect, Limits
 from tamis.language.types import nearest
@@ -207,7 +206,7 @@ class Question:
         if isinstance(subscriptions, (str, os.PathLike)):
             _refuse(options, "semantics", "dialect", "schema", "limits")
             path = Path(subscriptions)
-            loaded = load(path, lookups=options.get("lookups"))
+            loaded = Matcher.load(path, lookups=options.get("lookups"))
             sharding = shard_matcher(messages, loaded, policy)
             return cls(messages, loaded, report, saved=path, sharding=sharding)
         more = () if "details" in options else carrying.columns(options)

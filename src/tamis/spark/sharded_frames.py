@@ -18,7 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
 from tamis.engine import Id, Matcher
-from tamis.engine.sharding.routing import (
+from tamis.engine.sharding.shard_routes import (
     BEYOND,
     EXACT,
     Reader,
@@ -96,7 +96,7 @@ class Address:
 
 
 def buckets(column: Column, kind: Type) -> Column:
-    """`tamis.engine.sharding.routing.bucket` of each value; NULL where there is none."""
+    """`tamis.engine.sharding.shard_routes.bucket` of each value; NULL where there is none."""
     if kind is Type.STRING:
         return F.crc32(column.cast("binary"))
     if kind is Type.BOOL:

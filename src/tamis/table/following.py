@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tamis.engine.layout import U1
+from tamis.engine.ground.layout import U1
+from tamis.engine.ground.sound import demand
 from tamis.engine.matcher import Matcher
 from tamis.engine.snapshot import checks
 from tamis.engine.snapshot import file as container
-from tamis.engine.snapshot.checks import demand
 from tamis.engine.snapshot.codecs import Texts
 from tamis.engine.snapshot.file import Arrays, Parts
 from tamis.engine.snapshot.loading import matcher_of
@@ -77,7 +77,7 @@ class View:
     problems: Sequence[Problem] = ()
 
     def __post_init__(self) -> None:
-        self.matcher._renews = False  # subscribers stand by slot
+        self.matcher._compacts = False  # subscribers stand by slot
 
     @property
     def surplus(self) -> int:
@@ -88,7 +88,7 @@ class View:
         """The subscriptions: `id`, `selector` and `subscriber`, in the order of adding."""
         import pyarrow as pa
 
-        slots = living(self.matcher._contents.folding.state)
+        slots = living(self.matcher._contents.merging.state)
         texts = [self.matcher._contents.texts[slot] for slot in slots.tolist()]
         ids = self.matcher.match_many([]).names.take(pa.array(slots))
         wanted = pa.int64() if self.ids == "int" else pa.string()
@@ -232,7 +232,7 @@ def _view(path: Path, arrays: Arrays, lookups: Lookups, version: int) -> View:
     texts = Texts(arrays["subscriber_bytes"], arrays["subscriber_offsets"])
     checks.texts(texts, "subscribers")
     known = arrays["subscriber_known"]
-    matcher = matcher_of(path, arrays, lookups)
+    matcher = matcher_of(Matcher, path, arrays, lookups)
     demand(len(texts) == len(known) == len(matcher._contents.ids), "subscribers do not fit")
     problems = [Problem(*row) for row in said["problems"]]
     return View(version, matcher, said["ids"], Subscribers(texts, known), problems)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
+from tamis.engine.ground.sound import UnsoundError
 from tamis.engine.matcher import Matcher
-from tamis.engine.snapshot.checks import UnsoundError
 from tamis.engine.snapshot.loading import limits_of, schema_of
 from tamis.engine.snapshot.saving import meta_of
 from tamis.errors import InputError, SnapshotError, TamisError

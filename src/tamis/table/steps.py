@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-from tamis.engine.ids import Id, check_id
+from tamis.engine.ground.ids import Id, check_id
 from tamis.errors import SubscriptionError
 from tamis.table.table_changes import BAD, CLEAR, DROP, PUT, Changes, IdKind, Net, Row
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from tamis.engine.ids import Id, blamed
-from tamis.engine.intake.reader import Intake
+from tamis.engine.ground.ids import Id, blamed
 from tamis.engine.matcher import Matcher
+from tamis.engine.reading.intake import Intake
 from tamis.errors import InputError, SelectorError, SnapshotError, SubscriptionError, TamisError
 from tamis.logic import Lookups
 from tamis.messages.tabular import SupportsArrow, subscription_rows

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from tamis.engine.ids import Id
+from tamis.engine.ground.ids import Id
 from tamis.errors import SnapshotError
 from tamis.table.atomic_files import AGAIN, signed, unsigned
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from tamis.diagram.conditions import Diagram
 from tamis.diagram.wording import atom_text
-from tamis.engine.compile.programs import Source
+from tamis.engine.ground.sources import Source
 from tamis.engine.implications.edges import Edges, edges_of, find, nothing_found
 from tamis.engine.implications.forest import Forest, plant
-from tamis.engine.intake.reader import Intake
+from tamis.engine.reading.intake import Intake
 from tamis.language import Limits
 from tamis.schema import Schema
 

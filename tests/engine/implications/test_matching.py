@@ -13,10 +13,10 @@ import pytest
 import oracle
 import strategies as st
 from tamis import Matcher, MessageError
-from tamis.engine.encode.batch import from_table
-from tamis.engine.encode.mappings import Mappings
-from tamis.engine.encode.single import Single
 from tamis.engine.implications import Implications
+from tamis.engine.values.mappings import Mappings
+from tamis.engine.values.message_batch import from_table
+from tamis.engine.values.single_message import Single
 from tamis.errors import SnapshotError, TamisError
 from tamis.language import canonical
 from tamis.logic import SEMANTICS, Semantics
@@ -37,7 +37,7 @@ def implication(schema=None, semantics="sql", lookups=None, **options) -> Matche
     matcher = Matcher(schema, semantics=semantics, lookups=lookups, engine="implication")
     intake = matcher._contents.intake
     graph = Implications(intake.vocabulary, intake.templates, **options)
-    matcher._contents.folding = graph
+    matcher._contents.merging = graph
     return matcher
 
 

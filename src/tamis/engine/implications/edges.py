@@ -18,9 +18,16 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.diagram.bdd import HIGHEST
+from tamis.engine.ground.layout import I4, I8, U1, U8
+from tamis.engine.implications.condition_trees import (
+    MOST_VARIABLES,
+    OVER,
+    START,
+    answered,
+    narrowed,
+    related,
+)
 from tamis.engine.implications.forest import Forest
-from tamis.engine.implications.trees import MOST_VARIABLES, OVER, START, answered, narrowed, related
-from tamis.engine.layout import I4, I8, U1, U8
 from tamis.jit.kernel import kernel
 
 TARGETS = 12  # targets of a node that are followed

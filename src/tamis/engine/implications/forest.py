@@ -9,12 +9,12 @@ import numpy as np
 from tamis.diagram import packed
 from tamis.diagram.questions import Vocabulary
 from tamis.diagram.variables import Atoms, order
-from tamis.engine.compile import emit
-from tamis.engine.compile.programs import Source
-from tamis.engine.implications.trees import OVER, Trees, complete, grow
-from tamis.engine.index.term_index import Index, indexes
-from tamis.engine.intake.templates import Templates, Used
-from tamis.engine.layout import I4, I8
+from tamis.engine.ground.layout import I4, I8
+from tamis.engine.ground.sources import Source
+from tamis.engine.implications.condition_trees import OVER, Trees, complete, grow
+from tamis.engine.lookup.term_index import Index, indexes
+from tamis.engine.reading.template_programs import expand, literals
+from tamis.engine.reading.templates import Templates, Used
 from tamis.logic import Family, Kind
 
 BUDGET = 128  # inner nodes of a tree
@@ -50,7 +50,7 @@ def plant(
     words.flags.writeable = False  # as those of `used`: kernels are compiled once
     keys = _with_flags(source, more[which])
     asked = np.empty(len(keys), np.int32)
-    emit.literals(offsets, words, which, asked)
+    literals(offsets, words, which, asked)
     posts = _signposts(asked, keys)
     # Terms with signposts come first, the most of them before all: who fails there is done.
     terms, count = np.unique(packed.term(posts[0]), return_counts=True)
@@ -62,7 +62,7 @@ def plant(
     )
     own_offsets = np.empty(len(source) + 1, np.int64)
     own = np.empty(int(np.diff(offsets)[which].sum()), np.int32)
-    emit.expand(offsets, words, which, variable, own_offsets, own)
+    expand(offsets, words, which, variable, own_offsets, own)
     trees = _grown(own_offsets, own, atoms, budget)
     return Forest(source, trees, atoms, indexes(vocabulary, atoms, used.items))
 

@@ -15,16 +15,16 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tamis.diagram.questions import Vocabulary
-from tamis.engine.compile.programs import Source
-from tamis.engine.compile.segment import compile_segment
+from tamis.engine.ground.layout import U1
+from tamis.engine.ground.sources import Source
 from tamis.engine.implications.edges import EDGES, edges_of, find, nothing_found
 from tamis.engine.implications.forest import BUDGET, plant
-from tamis.engine.implications.graph import Graph, GraphState
-from tamis.engine.intake.templates import Templates
-from tamis.engine.layout import U1
+from tamis.engine.implications.implication_graph import Graph, GraphState
 from tamis.engine.live.background import ENDING
-from tamis.engine.live.merging import SEALED, Folding, joined, place
+from tamis.engine.live.merging import SEALED, Merging, joined, place
 from tamis.engine.live.state import State
+from tamis.engine.paths.segment import compile_segment
+from tamis.engine.reading.templates import Templates
 
 _QUIET = 0.05  # seconds without a change before the background starts
 _MANY = 16  # small graphs from which on it starts without waiting
@@ -33,7 +33,7 @@ _PIECES = 4  # in which the edges of a forest are found
 OnStep = Callable[[str], None]
 
 
-class Implications(Folding):
+class Implications(Merging):
     """The changing state of a matcher. Writers hold `lock`; readers just take `state`.
 
     `on_step` is called by the background thread after each of its steps.
@@ -109,10 +109,10 @@ class Implications(Folding):
 
     # --- the background --------------------------------------------------------
 
-    def _fold_later(self) -> None:
+    def _merge_later(self) -> None:
         self._background.start()
 
-    def _fold(self) -> None:
+    def _merge(self) -> None:
         with contextlib.suppress(OSError, AttributeError):  # where threads have priorities
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
         while not ENDING.is_set():

@@ -20,9 +20,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.diagram.bdd import HIGHEST, Variables
+from tamis.engine.ground.layout import I4, I8, U1, U8
+from tamis.engine.implications.condition_trees import START, Trees, narrowed, within
 from tamis.engine.implications.edges import Edges
-from tamis.engine.implications.trees import START, Trees, narrowed, within
-from tamis.engine.layout import I4, I8, U1, U8
 from tamis.jit.kernel import kernel
 from tamis.logic.atoms import Kind
 

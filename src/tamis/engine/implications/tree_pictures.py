@@ -14,10 +14,10 @@ from tamis.diagram.wording import atom_text
 from tamis.drawing.layering import Layout
 from tamis.drawing.pictures import DASHED, MOST_NODES, SOLID, Box, Picture, clipped
 from tamis.drawing.svg import box_width
-from tamis.engine.compile.programs import Source
+from tamis.engine.ground.sources import Source
 from tamis.engine.implications.edges import edges_of, find, nothing_found
 from tamis.engine.implications.forest import Forest, plant
-from tamis.engine.intake.templates import Templates
+from tamis.engine.reading.templates import Templates
 from tamis.errors import SelectorError
 from tamis.language.tree import Condition
 from tamis.logic import Reducer, Semantics

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from tamis.critical_section import renew_after_fork
+from tamis.critical_section import notify_after_fork
 
 _log = logging.getLogger("tamis")
 _PATIENCE = 1.0  # seconds that the end of the process waits for all threads
@@ -39,7 +39,7 @@ class Background:
         self._thread: threading.Thread | None = None
         self._failure: Exception | None = None  # until somebody is told
         self._told = False  # the log has it
-        renew_after_fork(self)
+        notify_after_fork(self)
 
     @property
     def broken(self) -> bool:

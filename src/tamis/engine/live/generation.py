@@ -1,7 +1,7 @@
 """The subscriptions of a matcher, from selectors to segments.
 
 Numbers of subscriptions ("slots"), of constants and of templates are given once and never again,
-which is why readers need no lock. So contents in which most is dead are *renewed*: all that
+which is why readers need no lock. So contents in which most is dead are *compacted*: all that
 lives is written into new ones, which take their place in one moment.
 """
 
@@ -16,15 +16,15 @@ import numpy as np
 
 from tamis.critical_section import atomic
 from tamis.diagram.packed import FALSE
-from tamis.engine.compile.programs import Source
-from tamis.engine.compile.segment import Segment, compile_segment
-from tamis.engine.ids import Id
-from tamis.engine.intake.reader import Intake
-from tamis.engine.layout import I4
+from tamis.engine.ground.ids import Id
+from tamis.engine.ground.layout import I4
+from tamis.engine.ground.sources import Source
 from tamis.engine.live.background import ENDING
 from tamis.engine.live.id_array import Names
 from tamis.engine.live.id_table import Slots
-from tamis.engine.live.merging import Folding
+from tamis.engine.live.merging import Merging
+from tamis.engine.paths.segment import Segment, compile_segment
+from tamis.engine.reading.intake import Intake
 from tamis.jit.first_use import NotCompiledError
 
 _log = logging.getLogger("tamis")
@@ -34,11 +34,11 @@ _AT_ONCE = 200  # selectors that are read in one go while others want to work to
 _PAUSE = 0.002  # seconds between these
 _FAILED = "subscription %r cannot be compiled and matches nothing; please report its selector: %s"
 
-Keeper = Callable[[Intake], Folding]  # makes what keeps the state of subscriptions
+Keeper = Callable[[Intake], Merging]  # makes what keeps the state of subscriptions
 
 
 class Contents:
-    """Writers hold `lock`; readers take `folding.state`, and the names of its slots, from one and
+    """Writers hold `lock`; readers take `merging.state`, and the names of its slots, from one and
     the same contents."""
 
     def __init__(self, intake: Intake, keeper: Keeper | None = None) -> None:
@@ -47,11 +47,11 @@ class Contents:
         self.texts: list[str] = []
         self.slots = Slots(self.ids)
         self.names = Names(self.ids)
-        self.folding = keeper(intake) if keeper else Folding(self.compile, self.compile_sound)
+        self.merging = keeper(intake) if keeper else Merging(self.compile, self.compile_sound)
 
     @property
     def lock(self) -> threading.RLock:
-        return self.folding.lock
+        return self.merging.lock
 
     def compile(self, source: Source) -> Segment:
         return compile_segment(self.intake.vocabulary, self.intake.templates, source)
@@ -95,19 +95,19 @@ class Contents:
         np.cumsum(sizes, out=offsets[1:])
         slots = np.arange(first, first + len(ids), dtype=np.int32)
         source = Source(slots, np.array(templates, np.int32), offsets, np.array(keys, np.int64))
-        state = self.folding.with_more(source, sum(map(len, texts)), instead_of=instead_of)
+        state = self.merging.with_more(source, sum(map(len, texts)), instead_of=instead_of)
         with atomic():
             self.ids.extend(ids)
             self.texts.extend(texts)
-            self.folding.show(state)
+            self.merging.show(state)
             if instead_of >= 0:
                 self.slots.pop(ids[0])  # it moves to the end
             self.slots.add(ids, first)
 
     def remove(self, id: Id) -> None:
-        state = self.folding.without(self.slots[id])
+        state = self.merging.without(self.slots[id])
         with atomic():
-            self.folding.show(state)
+            self.merging.show(state)
             self.slots.pop(id)
 
     @property

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tamis.engine.ids import Id
-from tamis.engine.layout import I4
+from tamis.engine.ground.ids import Id
+from tamis.engine.ground.layout import I4
 
 if TYPE_CHECKING:
     import pyarrow as pa

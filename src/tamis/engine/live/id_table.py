@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tamis.critical_section import GATE
-from tamis.engine.ids import Id
-from tamis.engine.layout import I4, I8
+from tamis.engine.ground.ids import Id
+from tamis.engine.ground.layout import I4, I8
 
 _FREE, _GONE, _TAKEN = 0, 1, 128  # marks: never taken, its id was removed, or 128 and more
 _MIX = secrets.randbits(64) | 1  # so that nobody can choose integers that meet in one cell
@@ -93,7 +93,7 @@ class Slots:
         """Enter ids that are not there yet, for the slots from `first` on."""
         self._make()
         if 3 * (self._filled + len(ids)) > 2 * len(self._table.cells):
-            self._renew(len(ids))
+            self._compact(len(ids))
         self._absent -= _types(ids)
         if len(ids) == 1:
             _enter_one(self._table, hash(ids[0]), first)
@@ -114,10 +114,10 @@ class Slots:
     def _make(self) -> None:
         with GATE:
             if self._given is not None:
-                self._renew(0)
+                self._compact(0)
                 self._given = None
 
-    def _renew(self, more: int) -> None:
+    def _compact(self, more: int) -> None:
         """A table without removed ids, with room for more."""
         slots = self.all()
         ids = list(self._ids) if 2 * len(slots) > len(self._ids) else self._ids

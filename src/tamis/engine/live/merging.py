@@ -1,9 +1,9 @@
 """How subscriptions come and go without stopping readers.
 
 A few new subscriptions stay together as they are, and whoever reads next compiles them; when
-there are more they become a segment, and a background thread folds segments of like size
+there are more they become a segment, and a background thread merges segments of like size
 together, so that there are never many. Removed subscriptions are marked, and gone after the
-next fold.
+next merge.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from tamis.critical_section import renew_after_fork
-from tamis.engine.compile.plans import plan_of
-from tamis.engine.compile.programs import Source
-from tamis.engine.compile.segment import Segment
-from tamis.engine.encode.term_program import computed_terms
-from tamis.engine.layout import I4, U1
+from tamis.critical_section import notify_after_fork
+from tamis.engine.ground.layout import I4, U1
+from tamis.engine.ground.sources import Source
 from tamis.engine.live.background import ENDING, Background
 from tamis.engine.live.state import Fresh, State
+from tamis.engine.paths.segment import Segment
 
 SEALED = 32  # fresh subscriptions that take no more
 _CHARACTERS = 1024  # that each of them may have on average: readers soon compile them
-_LIKE = 4  # segments of one size class that are folded together
-_QUIET = 0.05  # seconds without a change after which small segments are folded into one
+_LIKE = 4  # segments of one size class that are merged together
+_QUIET = 0.05  # seconds without a change after which small segments are merged into one
 
 Compile = Callable[[Source], Segment]
 
@@ -44,7 +42,7 @@ def joined(parts: Sequence[tuple[Source, U1]]) -> Source:
     return Source(slot[order], template, offsets, keys[picked])
 
 
-class Folding:
+class Merging:
     """The changing state of a matcher. Writers hold `lock`; readers just take `state`.
 
     A change is prepared as a new state (`with_more`, `without`) and then shown.
@@ -57,9 +55,9 @@ class Folding:
         self.state = State()
         self.lock = threading.RLock()
         self._compile, self._compile_fresh = compile, compile_fresh or compile
-        failing = "folding failed: matching goes on, but slower"
-        self._background = Background(self._fold, failing)
-        renew_after_fork(self)
+        failing = "merging failed: matching goes on, but slower"
+        self._background = Background(self._merge, failing)
+        notify_after_fork(self)
 
     def after_fork(self) -> None:
         """Who held the lock in the parent does not exist in the child."""
@@ -90,7 +88,7 @@ class Folding:
     def show(self, state: State) -> None:
         """Let readers see the state. The caller holds the lock."""
         self.state = state
-        self._fold_later()
+        self._merge_later()
 
     def without(self, slot: int) -> State:
         """The state in which the subscription is marked as removed."""
@@ -108,21 +106,21 @@ class Folding:
         return self.state
 
     def settle(self) -> None:
-        """Wait until the background thread has folded what it would fold.
+        """Wait until the background thread has merged what it would merge.
 
         Raises what it failed with, if it did; a further call tries again. A failure changes no
         answer: small segments stay small until the next change, or call.
         """
         with self.lock:
             if self._background.broken:
-                self._fold_later()
+                self._merge_later()
         self._background.wait()
 
-    def _fold_later(self) -> None:
+    def _merge_later(self) -> None:
         if len(self.state.segments) > 1:
             self._background.start()
 
-    def _fold(self) -> None:
+    def _merge(self) -> None:
         """Fold while something is due, and when it is quiet. Compiling happens outside the lock."""
         while not ENDING.is_set():
             state = self.state
@@ -138,16 +136,16 @@ class Folding:
                         return
             parts = [(state.segments[i].source.source(), state.alive[i]) for i in chosen]
             source = joined(parts)
-            folded = self._compile(source) if len(source) else None
-            if folded is not None and folded.index.texts is not None and not due(self.state):
-                folded.index.texts.prepared()  # else the next reader would
-            if folded is not None and any(state.segments[i].plans for i in chosen):
-                plan_of(folded, computed_terms(folded.index))  # here, too: batches are matched
+            merged = self._compile(source) if len(source) else None
+            if merged is not None and merged.index.texts is not None and not due(self.state):
+                merged.index.texts.prepared()  # else the next reader would
+            if merged is not None:
+                merged.follow([state.segments[i] for i in chosen])
             with self.lock:
-                self._swap([state.segments[i] for i in chosen], folded)
+                self._swap([state.segments[i] for i in chosen], merged)
 
-    def _swap(self, old: list[Segment], folded: Segment | None) -> None:
-        """Put the folded segment where the old ones were; what was removed meanwhile stays so."""
+    def _swap(self, old: list[Segment], merged: Segment | None) -> None:
+        """Put the merged segment where the old ones were; what was removed meanwhile stays so."""
         segments: list[Segment] = []
         alive: list[U1] = []
         living: list[np.ndarray] = []
@@ -160,10 +158,10 @@ class Folding:
                 continue
             where = len(segments) if where is None else where
             living.append(segment.source.slot[marks.view(bool)])
-        if folded is not None:
+        if merged is not None:
             assert where is not None
-            marks = np.isin(folded.source.slot, np.concatenate(living)).astype(np.uint8)
-            segments.insert(where, folded)
+            marks = np.isin(merged.source.slot, np.concatenate(living)).astype(np.uint8)
+            segments.insert(where, merged)
             alive.insert(where, marks)
         self.state = State(tuple(segments), tuple(alive), self.state.fresh)
 
@@ -180,7 +178,7 @@ def place(slots: I4, slot: int) -> int:
 
 
 def due(state: State) -> list[int]:
-    """The segments that should be folded together now: of like sizes, or one that is half dead."""
+    """The segments that should be merged together now: of like sizes, or one that is half dead."""
     classes: dict[int, list[int]] = {}
     for i in range(len(state.segments)):
         if 2 * int(state.alive[i].sum()) < len(state.segments[i]):

@@ -6,48 +6,21 @@ A reader takes one reference to the state and works on it to the end, whatever w
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from tamis.engine.compile.plans import plan_of
-from tamis.engine.compile.programs import Source
-from tamis.engine.compile.segment import Segment
-from tamis.engine.encode.batch import Messages
-from tamis.engine.encode.block import Encoded, encode, encode_directly
-from tamis.engine.encode.columns import AnyColumn
-from tamis.engine.encode.single import Single, encode_one
-from tamis.engine.encode.term_program import computed_terms
-from tamis.engine.encode.term_words import words_of
-from tamis.engine.kernels.direct import run_direct, run_lone
-from tamis.engine.kernels.one_message import Graph, graph_of, run_one
-from tamis.engine.kernels.output import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
-from tamis.engine.kernels.rows import ROWS
-from tamis.engine.kernels.run import ALL, EVERYWHERE, TOUCHED, run
-from tamis.engine.kernels.tree_walk import run_trees
-from tamis.engine.kernels.words import Scratch
-from tamis.engine.layout import (
-    CUBE_COUNT,
-    EVENT,
-    FLAG,
-    HOIST,
-    I4,
-    I8,
-    NEED,
-    ROOT,
-    THRESHOLD,
-    U1,
-    U8,
-    Block,
-    Requirements,
-    Trees,
-)
-from tamis.engine.lazy import lazy
+from tamis.engine.choosing.path import PathInput
+from tamis.engine.ground.kernel_output import BITMAP, COUNT, FILL, KEEP, Output, scatter, sort_rows
+from tamis.engine.ground.layout import I4, I8, U1, U8
+from tamis.engine.ground.lazy import lazy
+from tamis.engine.ground.sources import Source
+from tamis.engine.paths.segment import Segment
+from tamis.engine.values.message_batch import Messages
+from tamis.engine.values.single_message import Single, encode_one
+from tamis.engine.values.typed_columns import AnyColumn
 from tamis.jit.first_use import heavy
-from tamis.jit.vectors import WIDE, aligned
 from tamis.language.tree import attributes
 from tamis.logic import Derived, Lookups
 
@@ -57,9 +30,6 @@ _NO_PAIRS = np.zeros(1, np.int64)
 _ALL_ALIVE = np.empty(0, np.uint8)
 _FEW_PAIRS, _MANY_PAIRS = 1 << 20, 1 << 22  # that a batch keeps, at first and at most
 MOST_PAIRS = 1 << 29  # of a message and a subscription that a result may hold: 2 GB of numbers
-_LISTED = 1 << 14  # blocks that messages may go through side by side
-_MANY_ROOTS = 256  # of cluster 0, from which on a single message goes through their graph
-_FEW_MESSAGES = 64  # for which nobody makes a plan
 _memory = threading.local()  # each thread's working memory, per segment
 
 
@@ -122,12 +92,12 @@ class State:
     def size(self) -> int:
         """How often one message can match at most: once per root or cube, whatever a snapshot
         holds."""
-        return sum(_most(part.segment) for part in self.parts)
+        return sum(part.segment.most for part in self.parts)
 
     @lazy
     def width(self) -> int:
         """Bytes of keys and flags that a message of a batch has at most, in any segment."""
-        return max((_width(part.segment) for part in self.parts), default=0)
+        return max((part.segment.width for part in self.parts), default=0)
 
     def count(self, messages: Messages, lookups: Lookups, counts: I8) -> None:
         """Write how many subscriptions each message matches."""
@@ -136,7 +106,7 @@ class State:
             if part.segment.overlap:
                 counts += np.diff(_found([(part, block)], len(messages), MOST_PAIRS)[0])
             else:
-                _run(part, block, _output(part, counts), COUNT)
+                part.segment.run(block, _output(part, counts), COUNT)
 
     def matched(
         self, messages: Messages, lookups: Lookups, most: int = MOST_PAIRS
@@ -151,10 +121,10 @@ class State:
         """The slots that a single message matches, in the order of adding."""
         # Lookups may match messages themselves: all values are known before memory is taken.
         heavy(sum(len(part.segment) for part in self.parts))
-        blocks = [(p, Encoded(encode_one(p.segment.index, single))) for p in self.parts]
+        blocks = [(p, p.segment.single(encode_one(p.segment.index, single))) for p in self.parts]
         cursor, slots = np.zeros(1, np.int64), _room(self.size + 1)
         for part, block in blocks:
-            _run(part, block, _output(part, cursor, slots), FILL)
+            part.segment.run(block, _output(part, cursor, slots), FILL)
         found = slots[: cursor[0]].copy()
         if len(found) < 2 or (found[1:] > found[:-1]).all():
             return found
@@ -166,7 +136,8 @@ class State:
         slots, rows = [_NO_SLOTS], [np.zeros((0, width), np.uint64)]
         for part, block in self._blocks(messages, lookups):
             bits = np.zeros((len(part.segment), width), np.uint64)
-            _run(part, block, _output(part, np.empty(0, np.int64), bits=bits), BITMAP)
+            output = _output(part, np.empty(0, np.int64), bits=bits)
+            part.segment.run(block, output, BITMAP)
             kept = np.flatnonzero(part.alive)
             slots.append(part.segment.source.slot[kept])
             rows.append(bits[kept])
@@ -185,12 +156,17 @@ class State:
             parts.append(Part(segment, np.ones(len(segment), np.uint8), True))
         return tuple(parts)
 
-    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, Encoded]]:
+    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, PathInput]]:
         heavy(len(messages) * sum(4 + len(part.segment) for part in self.parts))
-        return [(p, _block(p.segment, messages, lookups)) for p in self.parts]
+
+        def column(term: Derived) -> AnyColumn:
+            return messages.column(term, lookups)
+
+        count, plain = len(messages), messages.plain
+        return [(p, p.segment.read(count, column, plain)) for p in self.parts]
 
 
-def _found(blocks: list[tuple[Part, Encoded]], count: int, most: int) -> tuple[I8, I4]:
+def _found(blocks: list[tuple[Part, PathInput]], count: int, most: int) -> tuple[I8, I4]:
     """Offsets and slots of so many messages, at most so many slots.
 
     What is counted is kept beside as pairs; where these have no room all is found once more, and
@@ -200,7 +176,7 @@ def _found(blocks: list[tuple[Part, Encoded]], count: int, most: int) -> tuple[I
     pairs = _pairs(count)
     pairs[0] = 0
     for part, block in blocks:
-        _run(part, block, _output(part, offsets[1:], pairs=pairs), KEEP)
+        part.segment.run(block, _output(part, offsets[1:], pairs=pairs), KEEP)
     np.cumsum(offsets, out=offsets)
     if offsets[-1] > most:
         raise OverflowingError(np.diff(offsets))
@@ -210,35 +186,10 @@ def _found(blocks: list[tuple[Part, Encoded]], count: int, most: int) -> tuple[I
     if not kept:
         _memory.pairs = np.empty(_MANY_PAIRS, np.int64)  # there may be more of such batches
     for part, block in blocks:
-        _run(part, block, _output(part, cursor, slots), FILL, everywhere=kept)
+        part.segment.run(block, _output(part, cursor, slots), FILL, rest=kept)
     if kept:
         scatter(pairs, cursor, slots)
     return offsets, sort_rows(offsets, slots)
-
-
-def _block(segment: Segment, messages: Messages, lookups: Lookups) -> Encoded:
-    index, length = segment.index, len(messages)
-
-    def column(term: Derived) -> AnyColumn:
-        return messages.column(term, lookups)
-
-    if length > _FEW_MESSAGES:
-        plan = plan_of(segment, computed_terms(index))
-        everywhere, words = segment.everywhere, words_of(segment)
-        return encode_directly(plan, index, length, column, everywhere, words, messages.plain)
-    return Encoded(encode(index, length, column, segment.access, segment.everywhere))
-
-
-def _width(segment: Segment) -> int:
-    words, columns = words_of(segment), segment.index.key_columns
-    worded = 0 if words is None else int(np.count_nonzero(words.below >= 0))
-    return 8 * (columns - worded) + len(segment.index.terms)
-
-
-def _most(segment: Segment) -> int:
-    """How often one message can match at most."""
-    cubes = len(segment.cubes.subscription) + len(segment.trees.subscription)
-    return len(segment.clusters.root) + cubes
 
 
 def _output(
@@ -248,60 +199,6 @@ def _output(
     if len(own) and own[-1] - own[0] == len(own) - 1:
         own = own[:1]
     return Output(counts, slots, bits, pairs, _ALL_ALIVE if part.whole else part.alive, own)
-
-
-def _run(
-    part: Part, given: Encoded, output: Output, mode: int, *, everywhere: bool = False
-) -> None:
-    """Match a block; `everywhere`: only what every message is relevant to."""
-    segment, block = part.segment, given.block
-    access = segment.access if given.plan is None else given.plan.access
-    roots = int(segment.clusters.starts[1, ROOT])
-    which = EVERYWHERE if everywhere else ALL
-    if not everywhere:
-        _run_led(part, given, output, mode)
-    if mode == FILL and block.flags.shape[1] == 1 and roots >= _MANY_ROOTS:
-        _run_graph(part, block, output)
-        roots, which = 0, TOUCHED
-    if roots == 0 and (everywhere or len(access.clusters) == 0):
-        return
-    links = (segment.requirements, access, segment.by_need)
-    scratch = _scratch(segment, wide=block.flags.shape[1] > 64)
-    run(segment.clusters, segment.cubes, links, block, scratch, output, mode, which)
-
-
-def _run_graph(part: Part, block: Block, output: Output) -> None:
-    """What every message is relevant to, for a single one."""
-    segment = part.segment
-    if not segment.graphs:
-        segment.graphs.append(graph_of(segment.clusters))
-    graph: Graph = segment.graphs[0]
-    values: U1 | None = getattr(_memory, "values", None)
-    if values is None or len(values) < graph.inputs + len(graph.test):
-        values = _memory.values = np.empty(graph.inputs + len(graph.test), np.uint8)
-    run_one(graph, segment.clusters, segment.requirements, block, values, output)
-
-
-def _run_led(part: Part, given: Encoded, output: Output, mode: int) -> None:
-    """Clusters that one value leads to, and trees."""
-    segment, block = part.segment, given.block
-    if given.plan is not None and len(given.ways.base):
-        rows, sign, lone = given.plan.rows, given.signature, given.plan.lone
-        if len(rows.row):
-            run_direct(rows, given.ways, block.keys, block.flags, sign, output, mode)
-        if len(lone.owner):
-            run_lone(lone, given.lone, block.keys, output, mode)
-    if len(segment.trees.tree):
-        run_trees(segment.trees, block, _lists(segment.trees), output, mode)
-
-
-def _lists(trees: Trees) -> I8:
-    """This thread's two lists of blocks."""
-    size = max(_LISTED, int(trees.tree[:, CUBE_COUNT].max()) // 8 + 16)
-    lists: I8 | None = getattr(_memory, "lists", None)
-    if lists is None or lists.shape[1] < size:
-        lists = _memory.lists = np.empty((2, size), np.int64)
-    return lists
 
 
 def _pairs(messages: int) -> I8:
@@ -319,44 +216,3 @@ def _room(size: int) -> I4:
     if room is None or len(room) < size:
         room = _memory.room = np.empty(size + size // 4 + 64, np.int32)
     return room
-
-
-def _scratch(segment: Segment, *, wide: bool) -> Scratch:
-    """This thread's working memory for a segment; it goes when the segment does."""
-    known: dict[tuple[int, bool], tuple[weakref.ref[Segment], Scratch]] | None
-    known = getattr(_memory, "scratch", None)
-    if known is None:
-        known = _memory.scratch = {}
-    key = id(segment), wide
-    if key not in known or known[key][0]() is not segment:
-        if len(known) >= 32:
-            known.clear()
-        # Not a lambda: Ctrl-C within one that Python calls at the end of an object is lost.
-        gone = weakref.ref(segment, partial(known.pop, key))
-        known[key] = gone, _new_scratch(segment, wide)
-    return known[key][1]
-
-
-def _new_scratch(segment: Segment, wide: bool) -> Scratch:
-    sizes = np.diff(segment.clusters.starts, axis=0)
-    places = sizes[:, [THRESHOLD, EVENT, FLAG, HOIST]].sum(axis=1) + 2 + segment.longest
-    return Scratch(
-        np.zeros((max(segment.index.events, 1), WIDE if wide else 1), np.uint64),
-        np.empty(int(places.max()), np.uint64),
-        aligned(int(places[0]) if wide else 1),
-        aligned(int(sizes[:, NEED].max()) + 1),
-        aligned(ROWS if wide else 1),
-        np.zeros(len(sizes), np.int32),
-        np.zeros(len(sizes), np.int32),
-        np.zeros(max(segment.index.events, 1), np.int32),
-        _asked(segment.requirements),
-    )
-
-
-def _asked(requirements: Requirements) -> U8:
-    columns = requirements.columns.astype(np.uint64)
-    bits = np.where(columns < 64, np.uint64(1) << (columns & np.uint64(63)), np.uint64(0))
-    asked = np.zeros(len(requirements.offsets) - 1, np.uint64)
-    which = np.repeat(np.arange(len(asked)), np.diff(requirements.offsets))
-    np.bitwise_or.at(asked, which, bits)
-    return asked

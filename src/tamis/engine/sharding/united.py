@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tamis.engine.encode.batch import Messages, from_table
-from tamis.engine.kernels.output import sort_rows
-from tamis.engine.layout import I4, I8
+from tamis.engine.ground.kernel_output import sort_rows
+from tamis.engine.ground.layout import I4, I8
+from tamis.engine.ground.matches import Matches
 from tamis.engine.matcher import Matcher
-from tamis.engine.matches import Matches
+from tamis.engine.values.message_batch import Messages, from_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ class United:
         """The ids that each row matches, by number."""
         messages = self._messages(table)
         found = [
-            p.matcher._contents.folding.state.matched(messages, p.matcher.lookups)
+            p.matcher._contents.merging.state.matched(messages, p.matcher.lookups)
             for p in self._parts
         ]
         offsets = sum((own for own, _ in found), np.zeros(len(messages) + 1, np.int64))
@@ -69,7 +69,7 @@ class United:
         messages = self._messages(table)
         counts, own = np.zeros((2, len(messages)), np.int64)
         for part in self._parts:
-            part.matcher._contents.folding.state.count(messages, part.matcher.lookups, own)
+            part.matcher._contents.merging.state.count(messages, part.matcher.lookups, own)
             counts += own
         return counts
 

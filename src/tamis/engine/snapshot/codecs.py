@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from tamis.critical_section import GATE
 from tamis.diagram.questions import Pool, numbers_in
-from tamis.engine.ids import Id
-from tamis.engine.intake.templates import Template, Templates
-from tamis.engine.layout import I4, I8, U1
+from tamis.engine.ground.ids import Id
+from tamis.engine.ground.layout import I4, I8, U1
+from tamis.engine.reading.templates import Template, Templates
 from tamis.schema import INT_MAX, INT_MIN
 
 T_co = TypeVar("T_co", covariant=True)

@@ -7,25 +7,34 @@ import json
 from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tamis.diagram.questions import Terms, Vocabulary
 from tamis.diagram.variables import Atoms
-from tamis.engine.compile.programs import Kept, narrow
-from tamis.engine.compile.segment import Segment, asked_everywhere, roots_by_need
-from tamis.engine.index.term_index import indexes
-from tamis.engine.intake.templates import Template, Templates
-from tamis.engine.layout import U1, Access, Clusters, Cubes, Requirements, Trees
+from tamis.engine import paths
+from tamis.engine.choosing.path import Frame
+from tamis.engine.ground.layout import U1, Access, Requirements
+from tamis.engine.ground.sound import demand, tiling, within
+from tamis.engine.ground.sources import Kept, narrow
 from tamis.engine.live.id_array import Names
 from tamis.engine.live.id_table import Slots
 from tamis.engine.live.state import State
+from tamis.engine.lookup.term_index import indexes
+from tamis.engine.paths.segment import Segment
+from tamis.engine.reading.templates import Template, Templates
 from tamis.engine.snapshot import checks
-from tamis.engine.snapshot.checks import demand
 from tamis.engine.snapshot.codecs import Constants, Growing, Ids, SavedTemplates, Texts
 from tamis.engine.snapshot.file import Arrays
-from tamis.engine.snapshot.saving import SEGMENT, TYPES, empty, living, term_of
+from tamis.engine.snapshot.saving import (
+    Savable,
+    empty,
+    living,
+    segment_arrays,
+    snapshot_arrays,
+    term_of,
+)
 from tamis.errors import SnapshotError
 from tamis.language import Attribute, Call, IsNull, Limits, Predicate, check
 from tamis.language.tree import quantifier
@@ -34,26 +43,24 @@ from tamis.logic.lists import FACTS
 from tamis.logic.terms import called
 from tamis.schema import Scalar, Schema
 
-if TYPE_CHECKING:
-    from tamis.engine.matcher import Matcher
-
+M = TypeVar("M", bound=Savable)
 _DIALECTS = ("tamis", "jms")
 
 
-def matcher_of(path: Path, arrays: Arrays, lookups: Lookups) -> Matcher:
+def matcher_of(kind: type[M], path: Path, arrays: Arrays, lookups: Lookups) -> M:
     """The matcher that the arrays were taken from; errors of any kind where there is none."""
-    from tamis.engine.matcher import Matcher
-
-    for name, kind in TYPES.items():
-        demand(name in arrays and arrays[name].dtype.name == kind, f"there is no {name}")
-        demand(arrays[name].shape[1:] == empty(name).shape[1:], f"{name} is of another shape")
+    for name, (number, width) in snapshot_arrays().items():
+        demand(name in arrays and arrays[name].dtype == number, f"there is no {name}")
+        demand(
+            arrays[name].shape[1:] == empty(number, width).shape[1:], f"{name} is of another shape"
+        )
     meta = json.loads(arrays["meta"].tobytes())
     missing = [name for name in meta["lookups"] if name not in lookups]
     if missing:
         hint = "give them as load(path, lookups={...}): functions are not saved"
         raise SnapshotError(path, f"needs the lookups {', '.join(map(repr, missing))}", hint)
     demand(meta["semantics"] in SEMANTICS and meta["dialect"] in _DIALECTS, "no such semantics")
-    matcher = Matcher(
+    matcher = kind(
         schema_of(meta["schema"]),
         semantics=meta["semantics"],
         dialect=meta["dialect"],
@@ -85,7 +92,7 @@ def limits_of(said: dict[str, Any]) -> Limits:
     return Limits(**said)
 
 
-def _fill(matcher: Matcher, arrays: Arrays) -> None:
+def _fill(matcher: Savable, arrays: Arrays) -> None:
     """Give an empty matcher what was saved."""
     constants = _loaded_constants(arrays)
     terms = _loaded_terms(arrays, matcher)
@@ -104,7 +111,7 @@ def _fill(matcher: Matcher, arrays: Arrays) -> None:
     inside.slots = Slots(inside.ids, alive)
     inside.names = Names(inside.ids, ids.names(), mixed=len(ids.whole) > 0)
     inside.intake.vocabulary, inside.intake.templates = vocabulary, templates
-    inside.folding.state = state
+    inside.merging.state = state
 
 
 def _loaded_constants(arrays: Arrays) -> Constants:
@@ -122,7 +129,7 @@ def _loaded_constants(arrays: Arrays) -> Constants:
     return constants
 
 
-def _loaded_terms(arrays: Arrays, matcher: Matcher) -> Terms:
+def _loaded_terms(arrays: Arrays, matcher: Savable) -> Terms:
     texts = Texts(arrays["term_bytes"], arrays["term_offsets"])
     checks.texts(texts, "terms")
     terms, lookups = Terms(matcher.schema), tuple(matcher.lookups)
@@ -161,8 +168,8 @@ def _loaded_templates(arrays: Arrays, terms: int) -> Templates:
     offsets, words = arrays["word_offsets"], arrays["words"]
     required_offsets, required = arrays["required_offsets"], arrays["required"]
     checks.programs(offsets, words, terms)
-    checks.tiling(required_offsets, len(required), "requirements of templates")
-    checks.within(required, terms, "required terms")
+    tiling(required_offsets, len(required), "requirements of templates")
+    within(required, terms, "required terms")
     demand(len(required_offsets) == len(offsets), "requirements of templates do not fit")
     return SavedTemplates((offsets, words), (required_offsets, required))
 
@@ -178,11 +185,11 @@ class _Loader:
         self.literals = checks.literals(arrays["word_offsets"], arrays["words"])
 
     def segments(self) -> tuple[tuple[Segment, ...], tuple[U1, ...]]:
-        bounds = self.arrays["bounds"]
-        for i, name in enumerate(SEGMENT):
-            checks.tiling(bounds[:, i], len(self.arrays[name]), "segments")
+        bounds, names = self.arrays["bounds"], list(segment_arrays())
+        for i, name in enumerate(names):
+            tiling(bounds[:, i], len(self.arrays[name]), "segments")
         cuts = [
-            {n: self.arrays[n][a:b] for n, a, b in zip(SEGMENT, first, last, strict=True)}
+            {n: self.arrays[n][a:b] for n, a, b in zip(names, first, last, strict=True)}
             for first, last in pairwise(bounds.tolist())
         ]
         return tuple(map(self._segment, cuts)), tuple(cut["alive"] for cut in cuts)
@@ -191,26 +198,21 @@ class _Loader:
         atoms = self._atoms(cut)
         source = self._source(cut, atoms)
         index = indexes(self.vocabulary, atoms, self._required(source)).compiled()
-        clusters = Clusters(*(cut[field] for field in Clusters._fields))
-        cubes = Cubes(*(cut[f"cube_{field}"] for field in Cubes._fields))
         access = Access(cut["access_offsets"], cut["access_clusters"])
         requirements = Requirements(cut["requirement_offsets"], cut["requirement_columns"])
-        checks.links(access, requirements, index, len(clusters.starts) - 1)
-        longest = checks.program_of(clusters, index, len(source), len(requirements.offsets) - 1)
-        checks.cubes(cubes, clusters, index, len(source))
-        trees = Trees(*(cut[f"tree_{field}"] for field in Trees._fields))
-        checks.trees(trees, index, len(source))
+        checks.links(access, requirements, index)
+        frame = Frame(index, requirements, access, len(source))
+        for kind in paths.PATHS:
+            frame.paths.append(kind.check(cut, frame))
         demand(len(cut["overlap"]) == 1, "overlap does not fit")
-        links = (access, requirements, index, longest, roots_by_need(clusters))
-        everywhere = asked_everywhere(clusters, trees)
-        return Segment(source, clusters, *links, cubes, trees, bool(cut["overlap"][0]), everywhere)
+        return Segment(source, frame, bool(cut["overlap"][0]))
 
     def _source(self, cut: Arrays, atoms: Atoms) -> Kept:
         slot, template, literal = cut["slot"], cut["template"], cut["literal"]
-        checks.within(slot, self.slots, "slots")
+        within(slot, self.slots, "slots")
         demand(bool((slot[1:] > slot[:-1]).all()), "slots are out of order")
         demand(len(slot) == len(template) == len(cut["alive"]), "subscriptions do not fit")
-        checks.within(cut["alive"], 2, "marks of the living")
+        within(cut["alive"], 2, "marks of the living")
         sizes = checks.literals_of(template, literal, atoms.question, *self.literals)
         return Kept(slot, template, narrow(sizes), literal, atoms.key)
 

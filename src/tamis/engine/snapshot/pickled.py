@@ -7,60 +7,46 @@ import mmap
 import pickle
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from tamis.engine.snapshot.file import arrays_in, write_into
-from tamis.engine.snapshot.saving import arrays_of
-from tamis.engine.snapshot.store import opened
+from tamis.engine.snapshot.saving import Savable, arrays_of
+from tamis.engine.snapshot.snapshot_store import opened
 from tamis.errors import SnapshotError
 from tamis.logic import Lookups
 
-if TYPE_CHECKING:
-    from tamis.engine.matcher import Matcher
-
+M = TypeVar("M", bound=Savable)
 _NAME = Path("a pickled matcher")  # what errors call it
 
 
-def pickled(matcher: Matcher) -> tuple[Callable[..., Matcher], tuple[Any, ...]]:
+def pickled(matcher: M) -> tuple[Callable[..., M], tuple[Any, ...]]:
     """What `__reduce__` returns."""
-    for name, lookup in matcher.lookups.items():
-        if not isinstance(lookup, Mapping):
-            _need_pickle(name, lookup)
-    if matcher.implications is not None:
-        return _added, (type(matcher), *_settings(matcher))
-    return _restored, (_bytes(matcher), dict(matcher.lookups))
+    need_pickles(matcher.lookups)
+    return _restored, (type(matcher), _bytes(matcher), dict(matcher.lookups))
 
 
-def copied(matcher: Matcher) -> Matcher:
-    """A matcher of its own with the same subscriptions; the lookups are the same objects."""
-    if matcher.implications is not None:
-        return _added(type(matcher), *_settings(matcher))
-    return _restored(_bytes(matcher), matcher.lookups)
+def copied(matcher: M) -> M:
+    """Another matcher with the same subscriptions; the lookups are the same objects."""
+    return _restored(type(matcher), _bytes(matcher), matcher.lookups)
 
 
-def _bytes(matcher: Matcher) -> bytes:
+def _bytes(matcher: Savable) -> bytes:
     buffer = io.BytesIO()
     write_into(buffer, _NAME, list(arrays_of(matcher)))
     return buffer.getvalue()
 
 
-def _restored(data: bytes, lookups: Lookups) -> Matcher:
+def _restored(kind: type[M], data: bytes, lookups: Lookups) -> M:
     memory = mmap.mmap(-1, max(len(data), 1))  # begins on a page, as a mapped file does
     memory.write(data)
-    return opened(_NAME, arrays_in(_NAME, memoryview(memory)), lookups)
+    return opened(kind, _NAME, arrays_in(_NAME, memoryview(memory)), lookups)
 
 
-def _settings(matcher: Matcher) -> tuple[dict[str, Any], list[tuple[Any, str]]]:
-    """A graph has no snapshot: it is made again from its selectors."""
-    names = ("schema", "semantics", "dialect", "limits", "lookups")
-    options = {name: getattr(matcher, name) for name in names}
-    return options | {"engine": "implication"}, matcher.items()
-
-
-def _added(kind: type[Matcher], options: dict[str, Any], pairs: list[tuple[Any, str]]) -> Matcher:
-    matcher = kind(**options)
-    matcher.add_many(pairs)
-    return matcher
+def need_pickles(lookups: Lookups) -> None:
+    """SnapshotError for functions that cannot be pickled."""
+    for name, lookup in lookups.items():
+        if not isinstance(lookup, Mapping):
+            _need_pickle(name, lookup)
 
 
 def _need_pickle(name: str, lookup: object) -> None:

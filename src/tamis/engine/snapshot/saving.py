@@ -5,59 +5,61 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from tamis.diagram.variables import Atoms, order
-from tamis.engine.compile import emit
-from tamis.engine.compile.segment import Segment
-from tamis.engine.layout import I4, I8, U1, Clusters, Cubes, Trees
+from tamis.engine import paths
+from tamis.engine.ground.layout import I4, I8, U1
+from tamis.engine.live.generation import Contents
 from tamis.engine.live.state import State
+from tamis.engine.paths.segment import Segment
+from tamis.engine.reading.template_programs import literals
 from tamis.engine.snapshot.codecs import Constants, Ids, Texts, families
-from tamis.engine.snapshot.file import Array, Arrays, Parts
+from tamis.engine.snapshot.file import Arrays, Parts
 from tamis.language import Attribute, Dialect, IsNull, Limits, Predicate, canonical, parse
-from tamis.logic import Derived, Semantics
+from tamis.logic import Derived, Lookups, Semantics
 from tamis.schema import Attribute as Column
 from tamis.schema import Schema
 
 if TYPE_CHECKING:
-    from tamis.engine.intake.reader import Intake
-    from tamis.engine.live.generation import Contents
-    from tamis.engine.matcher import Matcher
+    from tamis.engine.reading.intake import Intake
 
+T = TypeVar("T")
 _UNBOUNDED = Limits(length=1 << 40, depth=100_000)
 _NAME, _TERM, _CONDITION = range(3)  # how the text of a term is to be read
 
-# The arrays of all segments stand one behind the other; `bounds` has where each segment begins.
-SEGMENT = (
-    *("slot", "template", "literal", "alive", "question", "key"),
-    *Clusters._fields,
-    *(f"cube_{field}" for field in Cubes._fields),
-    *(f"tree_{field}" for field in Trees._fields),
-    "overlap",
-    *("access_offsets", "access_clusters", "requirement_offsets", "requirement_columns"),
-)
-_WIDTHS = {"starts": 8, "group": 3, "flag": 2, "node": 3, "root": 4, "cube_starts": 6}
-_WIDTHS.update(tree_tree=8, tree_flag=3, tree_ask=3)
-_WIDTHS["bounds"] = len(SEGMENT)
-TYPES: dict[str, str] = {
-    **dict.fromkeys(("meta", "term_bytes", "term_form", "id_bytes", "id_whole"), "uint8"),
-    **dict.fromkeys(("selector_bytes", "family", "grouped", "kind", "item_bytes"), "uint8"),
-    **dict.fromkeys(("term_offsets", "id_offsets", "id_numbers", "selector_offsets"), "int64"),
-    **dict.fromkeys(("item_starts", "item_offsets", "integers"), "int64"),
-    **dict.fromkeys(("word_offsets", "required_offsets", "bounds"), "int64"),
-    **dict.fromkeys(("words", "required", "links"), "int32"),
-    "doubles": "float64",
-    **dict.fromkeys(SEGMENT, "int32"),
-    "alive": "uint8",
-    **dict.fromkeys(("key", "starts", "threshold", "cube_starts", "cube_bound"), "int64"),
-    **dict.fromkeys(("tree_tree", "tree_bound", "tree_program", "tree_ask_key"), "int64"),
-    **dict.fromkeys(("access_offsets", "requirement_offsets"), "int64"),
-}
+
+def segment_arrays() -> dict[str, tuple[Any, int]]:
+    """The arrays of a segment, in the order of the file: name -> type and width. Those of all
+    segments follow each other; `bounds` has the beginning of each segment."""
+    return {
+        **dict.fromkeys(("slot", "template", "literal"), (np.int32, 0)),
+        "alive": (np.uint8, 0), "question": (np.int32, 0), "key": (np.int64, 0),
+        **{name: kind for path in paths.PATHS for name, kind in path.ARRAYS.items()},
+        "overlap": (np.int32, 0),
+        "access_offsets": (np.int64, 0), "access_clusters": (np.int32, 0),
+        "requirement_offsets": (np.int64, 0), "requirement_columns": (np.int32, 0),
+    }  # fmt: skip
+
+
+def snapshot_arrays() -> dict[str, tuple[Any, int]]:
+    """All arrays of a snapshot."""
+    own = segment_arrays()
+    names = {
+        np.uint8: "meta term_bytes term_form id_bytes id_whole selector_bytes family grouped kind "
+        "item_bytes",
+        np.int64: "term_offsets id_offsets id_numbers selector_offsets item_starts item_offsets "
+        "integers word_offsets required_offsets",
+        np.int32: "words required links",
+        np.float64: "doubles",
+    }
+    flat = {name: (kind, 0) for kind, some in names.items() for name in some.split()}
+    return {**flat, "bounds": (np.int64, len(own)), **own}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,9 @@ class _Taken:
     values: int
 
 
-def _taken(matcher: Matcher) -> _Taken:
+def _taken(matcher: Savable) -> _Taken:
     def take(inside: Contents) -> _Taken:
-        intake, state = inside.intake, inside.folding.state
+        intake, state = inside.intake, inside.merging.state
         state.parts  # noqa: B018 - whatever compiling adds to the constants is there to be counted
         return _Taken(
             inside,
@@ -88,7 +90,7 @@ def _taken(matcher: Matcher) -> _Taken:
     return matcher._write(take)
 
 
-def arrays_of(matcher: Matcher) -> Iterator[tuple[str, Parts]]:
+def arrays_of(matcher: Savable) -> Iterator[tuple[str, Parts]]:
     """All arrays of a snapshot, in the order of the file."""
     taken = _taken(matcher)
     segments = [_columns(taken, part.segment, part.alive) for part in taken.state.parts]
@@ -102,18 +104,18 @@ def arrays_of(matcher: Matcher) -> Iterator[tuple[str, Parts]]:
     }
     for name, array in single.items():
         yield name, [array]
-    for name in SEGMENT:
-        yield name, [empty(name), *(columns[name] for columns in segments)]
+    for name, (kind, width) in segment_arrays().items():
+        yield name, [empty(kind, width), *(columns[name] for columns in segments)]
 
 
 def _bounds(segments: list[Arrays]) -> I8:
-    sizes = [[len(columns[name]) for name in SEGMENT] for columns in segments]
-    return np.cumsum([[0] * len(SEGMENT), *sizes], axis=0, dtype=np.int64)
+    names = list(segment_arrays())
+    sizes = [[len(columns[name]) for name in names] for columns in segments]
+    return np.cumsum([[0] * len(names), *sizes], axis=0, dtype=np.int64)
 
 
-def empty(name: str) -> Any:
-    width = _WIDTHS.get(name)
-    return np.empty(0 if width is None else (0, width), TYPES[name])
+def empty(kind: Any, width: int) -> Any:
+    return np.empty((0, width) if width else 0, kind)
 
 
 class Reading(Protocol):
@@ -129,6 +131,25 @@ class Reading(Protocol):
     def limits(self) -> Limits: ...
     @property
     def lookups(self) -> Collection[str]: ...
+
+
+class Savable(Reading, Protocol):
+    """A matcher, as far as snapshots are concerned."""
+
+    _contents: Contents
+
+    def __init__(
+        self,
+        schema: Schema | None = None,
+        *,
+        semantics: Semantics = "sql",
+        dialect: Dialect = "tamis",
+        limits: Limits = Limits(),
+        lookups: Lookups | None = None,
+    ) -> None: ...
+    @property
+    def lookups(self) -> Lookups: ...
+    def _write(self, change: Callable[[Contents], T]) -> T: ...
 
 
 def meta_of(matcher: Reading) -> dict[str, object]:
@@ -250,10 +271,10 @@ def _columns(taken: _Taken, segment: Segment, alive: U1) -> Arrays:
     source = segment.source
     template, literal = (a.astype(np.int32, copy=False) for a in (source.template, source.literal))
     own = (source.slot, template, literal, alive, atoms.question, atoms.key)
-    compiled: tuple[Array, ...] = (*segment.clusters, *segment.cubes, *segment.trees)
+    of_paths = (array for path in segment.paths for array in path.arrays())
     overlap = np.array([segment.overlap], np.int32)
     links = (overlap, *segment.access, *segment.requirements)
-    return dict(zip(SEGMENT, (*own, *compiled, *links), strict=True))
+    return dict(zip(segment_arrays(), (*own, *of_paths, *links), strict=True))
 
 
 def _atoms(intake: Intake, segment: Segment) -> Atoms:
@@ -261,7 +282,7 @@ def _atoms(intake: Intake, segment: Segment) -> Atoms:
     source = segment.source.source()
     asked = np.empty(len(source.keys), np.int32)
     used = intake.templates.used(source.template)
-    emit.literals(used.offsets, used.words, used.which, asked)
+    literals(used.offsets, used.words, used.which, asked)
     atoms, _ = order(intake.vocabulary, asked, source.keys)
     assert np.array_equal(atoms.key, segment.source.keys)
     return atoms

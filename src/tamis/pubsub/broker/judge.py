@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tamis.engine.ids import Id
-from tamis.engine.intake.notices import Notice
+from tamis.engine.ground.ids import Id
+from tamis.engine.ground.matches import Matches
 from tamis.engine.matcher import Matcher
-from tamis.engine.matches import Matches
+from tamis.engine.reading.selector_notices import Notice
 from tamis.errors import MessageError, SelectorError, TamisError
 from tamis.language import Limits, check, parse
 from tamis.logic import Semantics

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tamis.engine.ids import Id
+from tamis.engine.ground.ids import Id
 from tamis.engine.matcher import Matcher
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.culprits import Search

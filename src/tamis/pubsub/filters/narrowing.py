@@ -81,7 +81,7 @@ class Narrowing:
         for at in self._turned(old_least):
             following = bisect_right(self._order, at)
             dirty |= {self._run_of(at), self._run_of(self._order[following])}
-        self._renew(sorted({max(number, 0) for number in dirty}), before)
+        self._compact(sorted({max(number, 0) for number in dirty}), before)
 
     def _runs_beside(self, at: Key) -> list[int]:
         """The runs of a piece that comes or goes, and of its neighbours."""
@@ -98,7 +98,7 @@ class Narrowing:
         first, last = bisect_left(self._cuts, low), bisect_right(self._cuts, high)
         return [at for _, at in self._cuts[first:last]]
 
-    def _renew(self, dirty: list[int], before: dict[Piece, bool]) -> None:
+    def _compact(self, dirty: list[int], before: dict[Piece, bool]) -> None:
         """Make the runs with these numbers anew, those side by side together, last ones first."""
         while dirty:
             last = first = dirty.pop()

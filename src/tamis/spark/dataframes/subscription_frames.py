@@ -17,8 +17,8 @@ from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 from pyspark.sql import types as spark
 
 from tamis.engine import Id, Matcher
-from tamis.engine.ids import blamed
-from tamis.engine.sharding.routing import Routes
+from tamis.engine.ground.ids import blamed
+from tamis.engine.sharding.shard_routes import Routes
 from tamis.errors import InputError, SelectorError, SubscriptionError
 from tamis.messages.tabular import arrow_of, as_mapping, subscription_rows
 from tamis.spark.dataframes.spark_types import quoted

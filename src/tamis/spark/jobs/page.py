@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from tamis.engine.compile.access import MIN_POINTS
+from tamis.engine.choosing.claims import MIN_POINTS
 from tamis.spark.jobs.page_charts import area, bars, short
 
 _LONGEST = 400  # letters of a selector or a reason that are shown

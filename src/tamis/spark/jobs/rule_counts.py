@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 import tamis
 from tamis.engine import Id, Matcher
-from tamis.engine.layout import ROOT
+from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
 from tamis.language.tree import And, Not, Or
 from tamis.spark.jobs.job_running import Running
 from tamis.spark.live_questions import LiveQuestion
@@ -77,9 +77,8 @@ def costly(running: Running) -> list[tuple[Id, str, int]]:
 def _everywhere(matcher: Matcher) -> list[tuple[Id, str]]:
     inside = matcher._contents
     slots = list[int]()
-    for part in inside.folding.state.parts:
-        clusters = part.segment.clusters
-        own = np.unique(clusters.root[: int(clusters.starts[1, ROOT]), 2])
+    for part in inside.merging.state.parts:
+        own = part.segment.path(EverywherePath).subscriptions
         slots += part.segment.source.slot[own[part.alive[own] != 0]].tolist()
     return [(inside.ids[slot], inside.texts[slot]) for slot in sorted(slots)]
 

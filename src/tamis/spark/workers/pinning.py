@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from tamis.engine import Matches
-from tamis.engine.layout import I8
+from tamis.engine.ground.layout import I8
 from tamis.errors import InputError
 from tamis.logic import Lookups, Semantics
 from tamis.recent import Recent

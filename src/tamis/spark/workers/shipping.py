@@ -15,7 +15,6 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tamis.engine import Details, Matcher
-from tamis.engine.snapshot.store import load, save
 from tamis.errors import SnapshotError
 from tamis.logic import Lookups
 from tamis.recent import Recent
@@ -55,7 +54,7 @@ def ship(spark: SparkSession, matcher: Matcher, saved: Path | None = None) -> Sh
 def _ship(spark: SparkSession, matcher: Matcher, saved: Path | None) -> Shipment:
     path = folder() / f"tamis-{uuid.uuid4().hex}.snapshot"
     if saved is None:
-        save(matcher, path)
+        matcher.save(path)
     else:
         _take(saved, path)
     return send(spark, path)
@@ -130,7 +129,7 @@ def opened_details(shipment: Shipment) -> Details:
 def load_shipped(shipment: Shipment, lookups: Lookups) -> Matcher:
     """The matcher, mapped anew."""
     here = Path(shipment.path).exists()  # the driver has checked or made it: trust its bytes
-    return load(located(shipment), lookups=lookups, verify=not here)
+    return Matcher.load(located(shipment), lookups=lookups, verify=not here)
 
 
 def located(shipment: Shipment) -> Path:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from tamis.engine import Details, Matcher, Matches
 from tamis.engine.details import NO_LIMIT
-from tamis.engine.encode.batch import from_table
-from tamis.engine.layout import I8
+from tamis.engine.ground.layout import I8
+from tamis.engine.values.message_batch import from_table
 from tamis.errors import MessageError
 from tamis.logic import Lookups
 from tamis.messages.columnar import typed

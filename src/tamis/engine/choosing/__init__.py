@@ -1,0 +1,1 @@
+"""How paths are chosen: the protocol of a path, and the claims of paths."""

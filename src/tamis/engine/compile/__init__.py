@@ -1,1 +1,0 @@
-"""Subscriptions compiled together into segments."""

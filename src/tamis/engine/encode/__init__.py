@@ -1,1 +1,0 @@
-"""Messages in, blocks out: keys among thresholds, flags, fired events."""

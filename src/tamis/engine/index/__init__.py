@@ -1,1 +1,0 @@
-"""Indexes: what a segment asks of each term, looked up by value."""

@@ -1,1 +1,0 @@
-"""Selectors in, templates and keys out."""

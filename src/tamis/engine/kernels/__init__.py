@@ -1,1 +1,0 @@
-"""Compiled loops that evaluate blocks against segments."""

@@ -1,0 +1,63 @@
+"""Many subscriptions added at once, and ids that cannot be added."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+
+from tamis.engine.ground.ids import Id, check_id, twin
+from tamis.engine.live.generation import Contents
+from tamis.engine.live.id_table import Slots
+from tamis.errors import SelectorError, SubscriptionError
+
+OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
+
+
+def add_all(contents: Contents, given: list[Id], texts: list[str], on_error: OnError | None) -> int:
+    """Add the good ones, and count them; see `Matcher.add_many`."""
+    ids: dict[Id, str] = {}
+    templates, sizes, keys = array("i"), array("q"), array("q")
+    read, fresh = contents.intake.read, not contents.slots  # nothing is there that could be taken
+    kind = type(given[0]) if given and fresh else None  # while all are of one, no two twins
+    for id, selector in zip(given, texts, strict=True):
+        try:
+            if type(id) is kind:
+                check_id(id)
+                if id in ids:
+                    refuse_taken(contents.slots, id, ids)
+            else:
+                kind = None
+                refuse_taken(contents.slots, id, ids)
+            template, own = read(selector)
+        except (SelectorError, SubscriptionError) as error:
+            if on_error is None:
+                raise
+            on_error(id, selector, error)
+            continue
+        ids[id] = selector
+        templates.append(template)
+        sizes.append(len(own))
+        keys.extend(own)
+    if on_error is not None:  # it may have changed the matcher
+        for id in ids:
+            refuse_taken(contents.slots, id, {})
+    if ids:
+        contents.append(list(ids), list(ids.values()), templates, sizes, keys)
+    return len(ids)
+
+
+def refuse_taken(slots: Slots, id: Id, more: Mapping[Id, str]) -> None:
+    check_id(id)
+    if id in slots or id in more:
+        raise SubscriptionError(f"there is a subscription {id!r} already: remove or replace it")
+    refuse_twin(slots, id, more)
+
+
+def refuse_twin(slots: Slots, id: Id, more: Mapping[Id, str]) -> None:
+    """1 and "1" would be one and the same in Arrow, where ids of both types are texts."""
+    other = twin(id)
+    if other is not None and (other in slots or other in more):
+        raise SubscriptionError(
+            f"there is a subscription {other!r}, and {id!r} would look the same in Arrow: "
+            "choose another id, or give all of one type"
+        )

@@ -1,0 +1,1 @@
+"""What a value fires: thresholds, points, texts."""

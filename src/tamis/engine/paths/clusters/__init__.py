@@ -1,0 +1,1 @@
+"""Events lead to clusters of subscriptions."""

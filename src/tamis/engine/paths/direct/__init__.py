@@ -1,0 +1,1 @@
+"""Values lead to rows: clusters without a detour, for batches."""

@@ -1,0 +1,1 @@
+"""The path that every message takes: cluster 0."""

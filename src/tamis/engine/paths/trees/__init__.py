@@ -1,0 +1,1 @@
+"""Ranges lead to cubes in trees."""

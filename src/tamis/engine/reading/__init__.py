@@ -1,0 +1,1 @@
+"""Selectors become templates and keys."""

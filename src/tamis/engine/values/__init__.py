@@ -1,0 +1,1 @@
+"""Messages become blocks."""
