@@ -252,7 +252,7 @@ def _drop_small(claims: Claims) -> None:
 
 
 def _spread(claims: Claims, members: I4, template: Template, choice: Choice) -> None:
-    """Subscriptions with several variables in: one term's constants spread, mixed ones stand alone."""
+    """Subscriptions that several events lead to: one term's constants spread."""
     asked, given = template.asked, claims.given
     kinds = {packed.kind(asked[c]) for c in choice}
     one_term = len({packed.line(asked[c]) for c in choice}) == 1 and kinds <= {Kind.MEMBER, AMONG}

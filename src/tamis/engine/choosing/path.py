@@ -28,6 +28,7 @@ Arrays = Mapping[str, Array]
 Marks = npt.NDArray[np.bool_]
 Code = tuple[int, int, int, bytes]  # see `Path.codes`
 FEW_MESSAGES = 64  # which are not worth much preparation
+IDLE = object()  # prepared by a path that has nothing to do with a batch
 NO_EVENTS: I4 = np.empty(0, np.int32)
 P = TypeVar("P", bound="Path")
 
@@ -94,6 +95,8 @@ class Path(ABC):
     """Its arrays in snapshots: name -> type and width; a width of 0: one dimension."""
     KEEPS: ClassVar[bool] = True  # whether mode KEEP keeps its pairs: else it runs once more
 
+    BATCHES: ClassVar[bool] = False  # whether only batches take it
+
     @classmethod
     def claim(cls, claims: Claims, template: Template, members: I4) -> bool:
         """Take the subscriptions `members`, which share a template, or leave them to others."""
@@ -117,7 +120,7 @@ class Path(ABC):
         """It is to replace an old one: prepare now what that prepared when it was first used."""
 
     def prepare(self, encoded: Encoded, wanted: Wanted) -> Any:
-        """What the path needs of a batch beside its block."""
+        """What the path needs of a batch beside its block; IDLE: the batch is nothing for it."""
         return None
 
     @abstractmethod
@@ -128,6 +131,11 @@ class Path(ABC):
     def most(self) -> int:
         """How often one message can match at most."""
         return 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to run."""
+        return self.most > 0
 
     @property
     def events(self) -> I4:

@@ -20,7 +20,7 @@ from tamis.engine.paths.segment import Segment
 from tamis.engine.values.message_batch import Messages
 from tamis.engine.values.single_message import Single, encode_one
 from tamis.engine.values.typed_columns import AnyColumn
-from tamis.jit.first_use import heavy
+from tamis.jit.first_use import FIRST_USE, heavy
 from tamis.language.tree import attributes
 from tamis.logic import Derived, Lookups
 
@@ -120,7 +120,8 @@ class State:
     def one(self, single: Single) -> I4:
         """The slots that a single message matches, in the order of adding."""
         # Lookups may match messages themselves: all values are known before memory is taken.
-        heavy(sum(len(part.segment) for part in self.parts))
+        if FIRST_USE.plain:
+            heavy(sum(len(part.segment) for part in self.parts))
         blocks = [(p, p.segment.single(encode_one(p.segment.index, single))) for p in self.parts]
         cursor, slots = np.zeros(1, np.int64), _room(self.size + 1)
         for part, block in blocks:

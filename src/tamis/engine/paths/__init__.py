@@ -1,5 +1,5 @@
-"""The paths by which messages reach subscriptions, in the order in which they run. Subscriptions are
-offered to the last path first; everywhere takes all that are left."""
+"""The paths by which messages reach subscriptions, in the order in which they run. Subscriptions
+are offered to the last path first; everywhere takes all that are left."""
 
 from __future__ import annotations
 

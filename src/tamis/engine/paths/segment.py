@@ -1,9 +1,9 @@
-"""A segment: subscriptions compiled together, never changed afterwards. A source, an index, paths."""
+"""Segments: subscriptions compiled together, never changed afterwards."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from tamis.engine import paths
 from tamis.engine.choosing.claims import Claims, Compiling
 from tamis.engine.choosing.path import (
     FEW_MESSAGES,
+    IDLE,
     NO_EVENTS,
     Building,
     Frame,
@@ -44,10 +45,11 @@ class Segment:
         self.source, self.index = source, frame.index
         self.access, self.requirements = frame.access, frame.requirements
         self.paths = tuple(frame.paths)
+        self.count = frame.count
         self.overlap = overlap  # whether a message may meet a subscription several times
 
     def __len__(self) -> int:
-        return len(self.source)
+        return self.count
 
     def path(self, kind: type[P]) -> P:
         return next(path for path in self.paths if isinstance(path, kind))
@@ -98,7 +100,7 @@ class Segment:
         few = length <= FEW_MESSAGES
         encoded = encode(self.index, length, column_of, None if few else self.words, plain)
         wanted = Wanted(self.access, self.events)
-        own = tuple(path.prepare(encoded, wanted) for path in self.paths)
+        own = tuple(path.prepare(encoded, wanted) if path.busy else IDLE for path in self.paths)
         if wanted.listed:
             block = block_of(self.index, encoded, wanted.access, wanted.events)
         else:
@@ -107,12 +109,16 @@ class Segment:
 
     def single(self, block: Block) -> PathInput:
         """A single message for the paths, which prepare nothing."""
-        return PathInput(block, self.access, (None,) * len(self.paths))
+        return PathInput(block, self.access, self._singles)
+
+    @lazy
+    def _singles(self) -> tuple[Any, ...]:
+        return tuple(None if path.busy and not path.BATCHES else IDLE for path in self.paths)
 
     def run(self, given: PathInput, output: Output, mode: int, *, rest: bool = False) -> None:
         """Match the messages by all paths; `rest`: by those whose pairs mode KEEP did not keep."""
         for path, own in zip(self.paths, given.own, strict=True):
-            if not (rest and path.KEEPS):
+            if own is not IDLE and not (rest and path.KEEPS):
                 path.run(given, own, output, mode)
 
 
@@ -131,8 +137,9 @@ def compile_segment(
     claims = claimed(given)
     pairs, access = claims.settle()
     building = Building(
-        index.compiled(), requirements, access, len(source), given=given, claims=claims, pairs=pairs,
-        programs=_programs(given), asked=(atoms.question, index.threshold, index.place),
+        index.compiled(), requirements, access, len(source),
+        given=given, claims=claims, pairs=pairs, programs=_programs(given),
+        asked=(atoms.question, index.threshold, index.place),
         required=required, budget=budget,
     )  # fmt: skip
     for kind in paths.PATHS:

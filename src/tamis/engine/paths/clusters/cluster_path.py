@@ -42,7 +42,6 @@ from tamis.engine.paths.clusters.cubes import (
 )
 from tamis.engine.paths.clusters.touching import run_touched
 from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
-from tamis.engine.paths.everywhere.scratch import scratch_of
 from tamis.engine.paths.everywhere.straight_line import (
     EVENT,
     FLAG,
@@ -107,6 +106,10 @@ class ClusterPath(Path):
     def most(self) -> int:
         return len(self.cubes.subscription)
 
+    @property
+    def busy(self) -> bool:
+        return len(self.access.clusters) > 0
+
     def mark(self, columns: Marks, events: Marks) -> None:
         clusters, test = self.clusters, self.cubes.test
         columns[clusters.group[clusters.starts[1, GROUP] :, GROUP_COLUMN]] = True
@@ -118,8 +121,7 @@ class ClusterPath(Path):
         block = messages.block
         if len(messages.access.clusters) == 0 or block.way_offsets[-1] == 0:
             return
-        everywhere = self.everywhere
-        scratch = scratch_of(everywhere, wide=block.flags.shape[1] > 64)
+        scratch = self.everywhere.scratch(block.flags.shape[1])
         links = self.requirements, messages.access
         run_touched(self.clusters, self.cubes, links, block, scratch, output, mode)
 

@@ -39,7 +39,7 @@ from tamis.jit.kernel import kernel
 
 
 class Cubes(NamedTuple):
-    """Conditions as cubes (engine/paths/clusters/cubes.py); those of cluster c begin at `starts[c]`.
+    """Conditions as cubes; those of cluster c begin at `starts[c]`.
 
     A test is a column of keys: cube i of a cluster of n asks `bound <= key` of its test t, where
     bound is the cluster's bounds[t * n + i]. A test ~column asks the same of ~key. Behind the

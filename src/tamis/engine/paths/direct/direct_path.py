@@ -6,12 +6,13 @@ meets its first batch, so snapshots hold nothing of it.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tamis.engine.choosing.path import (
     FEW_MESSAGES,
+    IDLE,
     Arrays,
     Building,
     Frame,
@@ -40,6 +41,8 @@ class Led(NamedTuple):
 
 
 class DirectPath(Path):
+    BATCHES = True
+
     def __init__(self, clusters: ClusterPath) -> None:
         self.clusters = clusters
 
@@ -55,19 +58,23 @@ class DirectPath(Path):
     def plan(self) -> Plan:
         return plan_of(self.clusters, computed_terms(self.clusters.index))
 
+    @property
+    def busy(self) -> bool:
+        return self.clusters.busy
+
     def follow(self, old: Path) -> None:
         if "plan" in vars(old):
             self.plan  # noqa: B018 - batches are matched here, too
 
-    def prepare(self, encoded: Encoded, wanted: Wanted) -> Led | None:
+    def prepare(self, encoded: Encoded, wanted: Wanted) -> Any:
         length = encoded.flags.shape[1]
         if length <= FEW_MESSAGES:
-            return None
+            return IDLE
         plan = self.plan
         wanted.access = plan.access
         led = [(f.code, plan.begins[f.field]) for f in encoded.features if f.field in plan.begins]
         if not led:
-            return None
+            return IDLE
         signature = np.zeros(length if plan.shifts or plan.flags else 0, np.int64)
         for (column, bit), place in plan.flags.items():
             sign_flags(encoded.flags[column], np.uint8(bit), place, signature)
@@ -88,9 +95,7 @@ class DirectPath(Path):
             signature,
         )
 
-    def run(self, messages: PathInput, own: Led | None, output: Output, mode: int) -> None:
-        if own is None:
-            return
+    def run(self, messages: PathInput, own: Led, output: Output, mode: int) -> None:
         block, rows, lone = messages.block, self.plan.rows, self.plan.lone
         if len(rows.row):
             run_direct(rows, own.rows, block.keys, block.flags, own.signature, output, mode)

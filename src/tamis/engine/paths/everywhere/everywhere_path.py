@@ -6,7 +6,9 @@ They are cluster 0 of the programs; the other clusters are those of `ClusterPath
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -24,14 +26,14 @@ from tamis.engine.choosing.path import (
     PathInput,
     Printer,
 )
-from tamis.engine.ground.kernel_output import FILL, Output
+from tamis.engine.ground.kernel_output import COUNT, FILL, KEEP, Output
 from tamis.engine.ground.layout import I4, I8, U1, Requirements
 from tamis.engine.ground.lazy import lazy
 from tamis.engine.lookup.term_index import Index
 from tamis.engine.paths.everywhere import emit
 from tamis.engine.paths.everywhere.one_message import Graph, graph_of, run_one
 from tamis.engine.paths.everywhere.program_checks import checked_programs
-from tamis.engine.paths.everywhere.scratch import scratch_of
+from tamis.engine.paths.everywhere.scratch import new_scratch
 from tamis.engine.paths.everywhere.straight_line import (
     EVENT,
     FLAG,
@@ -50,6 +52,7 @@ from tamis.engine.paths.everywhere.straight_line import (
 )
 from tamis.engine.paths.everywhere.term_words import words_of
 from tamis.engine.paths.everywhere.wide_rows import run_everywhere
+from tamis.engine.paths.everywhere.words import Scratch, run_cluster
 from tamis.engine.reading.templates import Template
 from tamis.engine.values.term_program import TermWords
 
@@ -143,6 +146,10 @@ class EverywherePath(Path):
         return len(self.clusters.root)
 
     @property
+    def busy(self) -> bool:
+        return self.roots > 0
+
+    @property
     def events(self) -> I4:
         return np.unique(self.clusters.event[: self.clusters.starts[1, EVENT]])
 
@@ -155,15 +162,35 @@ class EverywherePath(Path):
         return words_of(index, self.clusters, columns, events)
 
     def run(self, messages: PathInput, own: None, output: Output, mode: int) -> None:
-        if self.roots == 0:
-            return
         block, count = messages.block, messages.block.flags.shape[1]
         if mode == FILL and count == 1 and self.roots >= _MANY_ROOTS:
             graph = self.graph
             run_one(graph, self.clusters, self.requirements, block, _values(graph), output)
             return
-        scratch = scratch_of(self, wide=count > 64)
-        run_everywhere(self.clusters, self.by_need, self.requirements, block, scratch, output, mode)
+        clusters, requirements, scratch = self.clusters, self.requirements, self.scratch(count)
+        if count > 64:
+            run_everywhere(clusters, self.by_need, requirements, block, scratch, output, mode)
+        else:
+            counted = COUNT if mode == KEEP else mode
+            everyone = np.arange(count, dtype=np.int32)
+            run_cluster(clusters, 0, requirements, block, everyone, scratch, output, counted)
+
+    def scratch(self, messages: int) -> Scratch:
+        """This thread's memory for so many messages; it goes when the path does."""
+        known: dict[tuple[int, bool], tuple[weakref.ref[EverywherePath], Scratch]] | None
+        known = getattr(_memory, "scratch", None)
+        if known is None:
+            known = _memory.scratch = {}
+        wide = messages > 64
+        key = id(self), wide
+        if key not in known or known[key][0]() is not self:
+            if len(known) >= 32:
+                known.clear()
+            # Not a lambda: Ctrl-C within one that Python calls at the end of an object is lost.
+            gone = weakref.ref(self, partial(known.pop, key))
+            sizes = self.clusters, self.requirements, self.index, self.longest
+            known[key] = gone, new_scratch(*sizes, wide=wide)
+        return known[key][1]
 
     # --- for people ----------------------------------------------------------
 

@@ -38,7 +38,6 @@ from tamis.engine.paths.everywhere.words import (
     picked,
     rank,
     row_of,
-    run_cluster,
     run_sparse,
 )
 from tamis.jit.kernel import kernel
@@ -344,13 +343,10 @@ def _grouped(defined, first, last):
 
 @kernel
 def run_everywhere(clusters, by_need, requirements, block, scratch, output, mode):
-    """Cluster 0, for all messages. In mode KEEP they are only counted: the pairs would be larger
-    than the result."""
+    """Cluster 0, for more than 64 messages. In mode KEEP they are only counted: the pairs would be
+    larger than the result."""
     mode = COUNT if mode == KEEP else mode
     everyone = np.arange(block.flags.shape[1]).astype(np.int32)
-    if everyone.size <= 64:
-        run_cluster(clusters, 0, requirements, block, everyone, scratch, output, mode)
-        return
     if clusters.starts[1, NEED] > 1:
         everyone = _grouped(block.defined, 0, everyone.size)
     run_wide(clusters, by_need, requirements, block, everyone, scratch, output, mode)

@@ -21,8 +21,8 @@ from tamis.engine.ground.layout import I4, I8
 
 
 class Trees(NamedTuple):
-    """Cubes that ranges lead to (paths/trees/cube_trees.py): each asks `bound <= key` of all tests of
-    its tree, where a test ~column asks that of ~key.
+    """Cubes that ranges lead to: each asks `bound <= key` of all tests of its tree, where a test
+    ~column asks that of ~key.
 
     The cubes of a tree stand in blocks of 8 (the last may have fewer), a block as one row of
     bounds for each test. The level above has a cube for each block, with the least bounds in it,

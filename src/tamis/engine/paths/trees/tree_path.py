@@ -53,8 +53,9 @@ _memory = threading.local()
 class TreePath(Path):
     ARRAYS: ClassVar = {
         "tree_tree": (np.int64, 8), "tree_test": (np.int32, 0), "tree_flag": (np.int32, 3),
-        "tree_bound": (np.int64, 0), "tree_subscription": (np.int32, 0), "tree_check": (np.int32, 0),
-        "tree_program": (np.int64, 0), "tree_word": (np.int32, 0), "tree_ask": (np.int32, 3),
+        "tree_bound": (np.int64, 0), "tree_subscription": (np.int32, 0),
+        "tree_check": (np.int32, 0), "tree_program": (np.int64, 0), "tree_word": (np.int32, 0),
+        "tree_ask": (np.int32, 3),
         "tree_ask_key": (np.int64, 0),
     }  # fmt: skip
 
@@ -97,8 +98,7 @@ class TreePath(Path):
         events[ask[ask[:, ASK_KIND] == ASK_EVENT, ASK_PLACE]] = True
 
     def run(self, messages: PathInput, own: None, output: Output, mode: int) -> None:
-        if len(self.trees.tree):
-            run_trees(self.trees, messages.block, _lists(self.trees), output, mode)
+        run_trees(self.trees, messages.block, _lists(self.trees), output, mode)
 
     # --- for people ----------------------------------------------------------
 
