@@ -11,6 +11,7 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
+import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -91,6 +92,24 @@ def test_no_two_modules_of_the_engine_share_a_name():
         path.name for room in rooms for path in room.iterdir() if path.is_dir()
     ]
     assert sorted(name for name in set(names) if names.count(name) > 1 and name[0] != "_") == []
+
+
+def test_no_two_folders_of_the_engine_import_each_other():
+    """A folder that holds its ground and its face side by side would."""
+    graph = grimp.build_graph("tamis", cache_dir=None)
+    packages = {module.rpartition(".")[0] for module in graph.modules}
+    links = {
+        (_folder(module, packages), _folder(other, packages))
+        for module in graph.modules
+        for other in graph.find_modules_directly_imported_by(module)
+    }
+    both = {tuple(sorted(pair)) for pair in links if pair[0] != pair[1] and pair[::-1] in links}
+    rooms = ("tamis.engine", "tamis.jit")
+    assert [pair for pair in both if all(name.startswith(rooms) for name in pair)] == []
+
+
+def _folder(module: str, packages: set[str]) -> str:
+    return module if module in packages else module.rpartition(".")[0]
 
 
 def _shown(table: str) -> list[str]:

@@ -6,17 +6,8 @@ import numpy as np
 
 from tamis import Matcher, Schema
 from tamis.engine.paths.clusters.cluster_path import ClusterPath
+from tamis.engine.paths.everywhere import straight_line as s
 from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
-from tamis.engine.paths.everywhere.straight_line import (
-    EVENT,
-    FLAG,
-    GROUP,
-    HOIST,
-    NEED,
-    NODE,
-    ROOT,
-    THRESHOLD,
-)
 from tamis.engine.paths.segment import Segment
 
 SCHEMA = Schema.of(symbol=str, price=float, volume=int, kind=str)
@@ -55,13 +46,13 @@ def test_other_roots_of_a_cluster_stay() -> None:
     starts = segment.path(EverywherePath).clusters.starts
     assert len(segment.path(ClusterPath).cubes.subscription) == 120
     assert segment.path(EverywherePath).clusters.root[:, 2].tolist() == [123, 124, 100, 122, 121]
-    assert starts[1, ROOT] == 2
-    assert np.flatnonzero(np.diff(starts[:, ROOT])).tolist() == [
+    assert starts[1, s.ROOT] == 2
+    assert np.flatnonzero(np.diff(starts[:, s.ROOT])).tolist() == [
         0,
-        *np.flatnonzero(np.diff(starts[:, NODE]))[1:].tolist(),
+        *np.flatnonzero(np.diff(starts[:, s.NODE]))[1:].tolist(),
     ]
     for column, field in zip(
-        (GROUP, THRESHOLD, EVENT, FLAG, NEED, HOIST, NODE, ROOT),
+        (s.GROUP, s.THRESHOLD, s.EVENT, s.FLAG, s.NEED, s.HOIST, s.NODE, s.ROOT),
         segment.path(EverywherePath).clusters[1:],
         strict=True,
     ):

@@ -27,29 +27,12 @@ from tamis.engine.ground.kernel_output import Output
 from tamis.engine.ground.layout import I4, Access, Requirements
 from tamis.engine.ground.sound import demand, tiling, within
 from tamis.engine.lookup.term_index import Index
-from tamis.engine.paths.clusters.cubes import (
-    BIT,
-    BITS,
-    BOUND,
-    CUBE,
-    MUST,
-    SPARE,
-    TEST,
-    WANT,
-    Cubes,
-    cubes_of,
-    strip,
-)
+from tamis.engine.paths.clusters import cubes as k
+from tamis.engine.paths.clusters.cubes import Cubes, cubes_of, strip
 from tamis.engine.paths.clusters.touching import run_touched
+from tamis.engine.paths.everywhere import straight_line as s
 from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
-from tamis.engine.paths.everywhere.straight_line import (
-    EVENT,
-    FLAG,
-    GROUP,
-    GROUP_COLUMN,
-    NEED,
-    Clusters,
-)
+from tamis.engine.paths.everywhere.straight_line import Clusters
 from tamis.engine.reading.templates import Template
 from tamis.jit.kernel import arrays_from
 
@@ -112,9 +95,9 @@ class ClusterPath(Path):
 
     def mark(self, columns: Marks, events: Marks) -> None:
         clusters, test = self.clusters, self.cubes.test
-        columns[clusters.group[clusters.starts[1, GROUP] :, GROUP_COLUMN]] = True
+        columns[clusters.group[clusters.starts[1, s.GROUP] :, s.GROUP_COLUMN]] = True
         columns[np.where(test < 0, ~test, test)] = True
-        events[clusters.event[clusters.starts[1, EVENT] :]] = True
+        events[clusters.event[clusters.starts[1, s.EVENT] :]] = True
         events[np.diff(self.access.offsets) > 0] = True
 
     def run(self, messages: PathInput, own: None, output: Output, mode: int) -> None:
@@ -140,23 +123,23 @@ class ClusterPath(Path):
     def _cubes(self, c: int, printer: Printer) -> Iterator[str]:
         cubes = self.cubes
         at, end = cubes.starts[c], cubes.starts[c + 1]
-        count, tests = int(end[CUBE] - at[CUBE]), cubes.test[at[TEST] : end[TEST]].tolist()
+        count, tests = int(end[k.CUBE] - at[k.CUBE]), cubes.test[at[k.TEST] : end[k.TEST]].tolist()
         if not count:
             return
-        bits = self._bits(c, cubes.bit[at[BIT] : end[BIT]].tolist(), printer)
-        rows = cubes.bound[at[BOUND] : end[BOUND]].reshape(-1, count).T.tolist()
+        bits = self._bits(c, cubes.bit[at[k.BIT] : end[k.BIT]].tolist(), printer)
+        rows = cubes.bound[at[k.BOUND] : end[k.BOUND]].reshape(-1, count).T.tolist()
         for i, row in enumerate(rows):
-            must, want = row[len(tests) :] or (int(at[MUST]), int(at[WANT]))
+            must, want = row[len(tests) :] or (int(at[k.MUST]), int(at[k.WANT]))
             texts = bounds_text(printer.names, tests, row) + _bit_texts(bits, must, want)
-            yield f"  {printer.owners[cubes.subscription[at[CUBE] + i]]}: {joined(texts)}"
+            yield f"  {printer.owners[cubes.subscription[at[k.CUBE] + i]]}: {joined(texts)}"
 
     def _bits(self, c: int, numbers: list[int], printer: Printer) -> list[str]:
         """The meaning of the bits of the cubes of cluster c."""
         clusters, names = self.clusters, printer.names
         at, end = clusters.starts[c], clusters.starts[c + 1]
-        texts = [printer.events[e] for e in clusters.event[at[EVENT] : end[EVENT]].tolist()]
-        texts += [names.flag(*row) for row in clusters.flag[at[FLAG] : end[FLAG]].tolist()]
-        needs = clusters.need[at[NEED] : end[NEED]].tolist()
+        texts = [printer.events[e] for e in clusters.event[at[s.EVENT] : end[s.EVENT]].tolist()]
+        texts += [names.flag(*row) for row in clusters.flag[at[s.FLAG] : end[s.FLAG]].tolist()]
+        needs = clusters.need[at[s.NEED] : end[s.NEED]].tolist()
         texts += [" AND ".join(printer.required[need]) for need in needs]
         return [texts[number] for number in numbers]
 
@@ -164,10 +147,10 @@ class ClusterPath(Path):
         """Two subscriptions with equal cubes in a cluster match the same messages there. Bits that
         all cubes of the cluster ask for are left out."""
         cubes = self.cubes
-        for c in np.flatnonzero(np.diff(cubes.starts[:, CUBE])).tolist():
+        for c in np.flatnonzero(np.diff(cubes.starts[:, k.CUBE])).tolist():
             at, end = cubes.starts[c], cubes.starts[c + 1]
-            owners = cubes.subscription[at[CUBE] : end[CUBE]].tolist()
-            bounds = cubes.bound[at[BOUND] : end[BOUND]].reshape(-1, len(owners)).T
+            owners = cubes.subscription[at[k.CUBE] : end[k.CUBE]].tolist()
+            bounds = cubes.bound[at[k.BOUND] : end[k.BOUND]].reshape(-1, len(owners)).T
             for subscription, cube in zip(owners, bounds, strict=True):
                 add(subscription, (c, _CUBE, 0, cube.tobytes()))
 
@@ -183,15 +166,15 @@ def _check_cubes(cubes: Cubes, clusters: Clusters, index: Index, subscriptions: 
     """Tests, bounds and bits are there as the kernel will read them, some bounds ahead."""
     starts = cubes.starts
     demand(len(starts) == len(clusters.starts), "cubes do not fit the clusters")
-    lengths = (len(cubes.test), len(cubes.bound) - SPARE, len(cubes.subscription), len(cubes.bit))
-    for column, length in zip((TEST, BOUND, CUBE, BIT), lengths, strict=True):
+    lengths = (len(cubes.test), len(cubes.bound) - k.SPARE, len(cubes.subscription), len(cubes.bit))
+    for column, length in zip((k.TEST, k.BOUND, k.CUBE, k.BIT), lengths, strict=True):
         tiling(starts[:, column], length, "cubes")
-    tests, bounds, count, bits = np.diff(starts[:, :MUST], axis=0).T
+    tests, bounds, count, bits = np.diff(starts[:, : k.MUST], axis=0).T
     within(tests, 2 * index.key_columns + 1, "tests of cubes")
     masks = bounds - tests * count  # a mask and a wanted value for each cube, or none
     demand(bool(((masks == 0) | (masks == 2 * count)).all()), "bounds of cubes do not fit")
     within(np.where(cubes.test < 0, ~cubes.test, cubes.test), index.key_columns, "columns of cubes")
     within(cubes.subscription, subscriptions, "subscriptions of cubes")
-    within(bits, BITS + 1, "bits of cubes")
-    known = np.diff(clusters.starts, axis=0)[:, [EVENT, FLAG, NEED]].sum(axis=1)
+    within(bits, k.BITS + 1, "bits of cubes")
+    known = np.diff(clusters.starts, axis=0)[:, [s.EVENT, s.FLAG, s.NEED]].sum(axis=1)
     within(cubes.bit, np.repeat(known, bits), "bits of cubes")

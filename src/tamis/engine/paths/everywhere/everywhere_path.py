@@ -31,25 +31,11 @@ from tamis.engine.ground.layout import I4, I8, U1, Requirements
 from tamis.engine.ground.lazy import lazy
 from tamis.engine.lookup.term_index import Index
 from tamis.engine.paths.everywhere import emit
+from tamis.engine.paths.everywhere import straight_line as s
 from tamis.engine.paths.everywhere.one_message import Graph, graph_of, run_one
 from tamis.engine.paths.everywhere.program_checks import checked_programs
 from tamis.engine.paths.everywhere.scratch import new_scratch
-from tamis.engine.paths.everywhere.straight_line import (
-    EVENT,
-    FLAG,
-    GROUP,
-    GROUP_COLUMN,
-    HOIST,
-    NEED,
-    NODE,
-    ROOT,
-    ROOT_NEED,
-    ROOT_NODE,
-    ROOT_OWNER,
-    THRESHOLD,
-    ByNeed,
-    Clusters,
-)
+from tamis.engine.paths.everywhere.straight_line import ByNeed, Clusters
 from tamis.engine.paths.everywhere.term_words import words_of
 from tamis.engine.paths.everywhere.wide_rows import run_everywhere
 from tamis.engine.paths.everywhere.words import Scratch, run_cluster
@@ -110,24 +96,28 @@ class EverywherePath(Path):
 
     @lazy
     def roots(self) -> int:
-        return int(self.clusters.starts[1, ROOT])
+        return int(self.clusters.starts[1, s.ROOT])
 
     @lazy
     def longest(self) -> int:
         """An upper bound of the nodes of any part: the longest run between two starts of parts."""
         clusters = self.clusters
-        first = np.repeat(clusters.starts[:-1, NODE], np.diff(clusters.starts[:, ROOT]))
-        hoist = np.repeat(clusters.starts[:-1, NODE], np.diff(clusters.starts[:, HOIST]))
+        first = np.repeat(clusters.starts[:-1, s.NODE], np.diff(clusters.starts[:, s.ROOT]))
+        hoist = np.repeat(clusters.starts[:-1, s.NODE], np.diff(clusters.starts[:, s.HOIST]))
         begins = np.concatenate(
-            [clusters.root[:, ROOT_NODE] + first, clusters.hoist + hoist, clusters.starts[:, NODE]]
+            [
+                clusters.root[:, s.ROOT_NODE] + first,
+                clusters.hoist + hoist,
+                clusters.starts[:, s.NODE],
+            ]
         )
         return int(np.diff(np.sort(begins)).max(initial=0))
 
     @lazy
     def by_need(self) -> ByNeed:
         """How the roots of cluster 0 share their requirements."""
-        needs = self.clusters.root[: self.roots, ROOT_NEED]
-        count = int(self.clusters.starts[1, NEED])
+        needs = self.clusters.root[: self.roots, s.ROOT_NEED]
+        count = int(self.clusters.starts[1, s.NEED])
         starts = np.concatenate([[0], np.cumsum(np.bincount(needs, minlength=count))])
         return ByNeed(starts.astype(np.int64), np.argsort(needs, kind="stable").astype(np.int32))
 
@@ -139,7 +129,7 @@ class EverywherePath(Path):
     @property
     def subscriptions(self) -> I4:
         """Those that every message meets."""
-        return np.unique(self.clusters.root[: self.roots, ROOT_OWNER])
+        return np.unique(self.clusters.root[: self.roots, s.ROOT_OWNER])
 
     @property
     def most(self) -> int:
@@ -151,12 +141,12 @@ class EverywherePath(Path):
 
     @property
     def events(self) -> I4:
-        return np.unique(self.clusters.event[: self.clusters.starts[1, EVENT]])
+        return np.unique(self.clusters.event[: self.clusters.starts[1, s.EVENT]])
 
     def mark(self, columns: Marks, events: Marks) -> None:
         end = self.clusters.starts[1]
-        columns[self.clusters.group[: end[GROUP], GROUP_COLUMN]] = True
-        events[self.clusters.event[: end[EVENT]]] = True
+        columns[self.clusters.group[: end[s.GROUP], s.GROUP_COLUMN]] = True
+        events[self.clusters.event[: end[s.EVENT]]] = True
 
     def term_words(self, index: Index, columns: Marks, events: Marks) -> TermWords | None:
         return words_of(index, self.clusters, columns, events)
@@ -202,24 +192,24 @@ class EverywherePath(Path):
         """A node `7 = 2 ? 5 : 0` has the value of place 5 if place 2 is true, else of place 0."""
         clusters = self.clusters
         at, end = clusters.starts[c], clusters.starts[c + 1]
-        roots = clusters.root[at[ROOT] : end[ROOT]]
+        roots = clusters.root[at[s.ROOT] : end[s.ROOT]]
         if not len(roots):
             return
         inputs = self._inputs(at, end, printer)
         for place, text in enumerate(inputs, 2):
             yield f"  {place}: {text}"
-        hoists = clusters.hoist[at[HOIST] : end[HOIST]].tolist()
+        hoists = clusters.hoist[at[s.HOIST] : end[s.HOIST]].tolist()
         first = 2 + len(inputs)
-        begins = [*hoists, *roots[:, ROOT_NODE].tolist(), int(end[NODE] - at[NODE])]
+        begins = [*hoists, *roots[:, s.ROOT_NODE].tolist(), int(end[s.NODE] - at[s.NODE])]
         parts = [
-            self._nodes(at[NODE] + begin, at[NODE] + stop, first + len(hoists))
+            self._nodes(at[s.NODE] + begin, at[s.NODE] + stop, first + len(hoists))
             for begin, stop in pairwise(begins)
         ]
         for i, part in enumerate(parts[: len(hoists)]):
             yield f"  {first + i}, shared: {'; '.join(part)}"
         for row, part in zip(roots.tolist(), parts[len(hoists) :], strict=True):
             _, place, subscription, need = row
-            names = printer.required[clusters.need[at[NEED] + need]]
+            names = printer.required[clusters.need[at[s.NEED] + need]]
             required = f"; needs {' AND '.join(names)}" if names else ""
             steps = "; ".join([*part, f"result {place}"])
             yield f"  {printer.owners[subscription]}: {steps}{required}"
@@ -227,14 +217,16 @@ class EverywherePath(Path):
     def _inputs(self, at: I8, end: I8, printer: Printer) -> list[str]:
         """What the places from 2 on hold before any node."""
         clusters, names = self.clusters, printer.names
-        thresholds = clusters.threshold[at[THRESHOLD] : end[THRESHOLD]].tolist()
+        thresholds = clusters.threshold[at[s.THRESHOLD] : end[s.THRESHOLD]].tolist()
         texts = [
             names.bound(column, thresholds[first + i], below=True)
-            for column, first, count in clusters.group[at[GROUP] : end[GROUP]].tolist()
+            for column, first, count in clusters.group[at[s.GROUP] : end[s.GROUP]].tolist()
             for i in range(count)
         ]
-        texts += [printer.events[e] for e in clusters.event[at[EVENT] : end[EVENT]].tolist()]
-        return texts + [names.flag(*row) for row in clusters.flag[at[FLAG] : end[FLAG]].tolist()]
+        texts += [printer.events[e] for e in clusters.event[at[s.EVENT] : end[s.EVENT]].tolist()]
+        return texts + [
+            names.flag(*row) for row in clusters.flag[at[s.FLAG] : end[s.FLAG]].tolist()
+        ]
 
     def _nodes(self, begin: int, stop: int, place: int) -> list[str]:
         rows = self.clusters.node[begin:stop].tolist()
@@ -243,11 +235,11 @@ class EverywherePath(Path):
     def codes(self, add: Callable[[int, Code], None]) -> None:
         """Of the roots of all clusters."""
         clusters = self.clusters
-        for c in np.flatnonzero(np.diff(clusters.starts[:, ROOT])).tolist():
+        for c in np.flatnonzero(np.diff(clusters.starts[:, s.ROOT])).tolist():
             at, end = clusters.starts[c], clusters.starts[c + 1]
-            roots = clusters.root[at[ROOT] : end[ROOT]]
-            bounds = np.append(roots[:, ROOT_NODE], end[NODE] - at[NODE]) + at[NODE]
-            needs = clusters.need[at[NEED] : end[NEED]]
+            roots = clusters.root[at[s.ROOT] : end[s.ROOT]]
+            bounds = np.append(roots[:, s.ROOT_NODE], end[s.NODE] - at[s.NODE]) + at[s.NODE]
+            needs = clusters.need[at[s.NEED] : end[s.NEED]]
             for i, (_, place, subscription, need) in enumerate(roots.tolist()):
                 nodes = clusters.node[bounds[i] : bounds[i + 1]].tobytes()
                 add(subscription, (c, place, int(needs[need]), nodes))

@@ -7,21 +7,8 @@ import numpy as np
 from tamis.engine.ground.layout import FLAG_BIT, FLAG_COLUMN, I4, I8
 from tamis.engine.ground.sound import demand, tiling, within
 from tamis.engine.lookup.term_index import Index
-from tamis.engine.paths.everywhere.straight_line import (
-    EVENT,
-    FLAG,
-    GROUP,
-    HOIST,
-    NEED,
-    NODE,
-    ROOT,
-    ROOT_NEED,
-    ROOT_NODE,
-    ROOT_OWNER,
-    ROOT_PLACE,
-    THRESHOLD,
-    Clusters,
-)
+from tamis.engine.paths.everywhere import straight_line as s
+from tamis.engine.paths.everywhere.straight_line import Clusters
 
 
 def checked_programs(
@@ -35,21 +22,21 @@ def checked_programs(
     sizes = np.diff(starts, axis=0)
     _inputs(clusters, sizes, index)
     within(clusters.need, requirements, "requirements")
-    of_root = np.repeat(np.arange(len(sizes)), sizes[:, ROOT])
-    within(clusters.root[:, ROOT_OWNER], subscriptions, "subscriptions")
-    within(clusters.root[:, ROOT_NEED], sizes[of_root, NEED], "needs")
+    of_root = np.repeat(np.arange(len(sizes)), sizes[:, s.ROOT])
+    within(clusters.root[:, s.ROOT_OWNER], subscriptions, "subscriptions")
+    within(clusters.root[:, s.ROOT_NEED], sizes[of_root, s.NEED], "needs")
     _parts(clusters, sizes, of_root)
 
 
 def _inputs(clusters: Clusters, sizes: I8, index: Index) -> None:
     """Thresholds, events and flags stand for something, and fill the places meant for them."""
-    of_group = np.repeat(np.arange(len(sizes)), sizes[:, GROUP])
+    of_group = np.repeat(np.arange(len(sizes)), sizes[:, s.GROUP])
     column, first, count = clusters.group.astype(np.int64).T
     within(column, index.key_columns, "columns of thresholds")
-    within(first, sizes[of_group, THRESHOLD] + 1, "thresholds")
-    within(count, sizes[of_group, THRESHOLD] - first + 1, "thresholds")
+    within(first, sizes[of_group, s.THRESHOLD] + 1, "thresholds")
+    within(count, sizes[of_group, s.THRESHOLD] - first + 1, "thresholds")
     filled = np.bincount(of_group, count, minlength=len(sizes))
-    demand(bool((filled == sizes[:, THRESHOLD]).all()), "thresholds do not fill their places")
+    demand(bool((filled == sizes[:, s.THRESHOLD]).all()), "thresholds do not fill their places")
     within(clusters.event, index.events, "events")
     within(clusters.flag[:, FLAG_COLUMN], len(index.terms), "columns of flags")
     within(clusters.flag[:, FLAG_BIT], 256, "bits of flags")
@@ -58,27 +45,27 @@ def _inputs(clusters: Clusters, sizes: I8, index: Index) -> None:
 def _parts(clusters: Clusters, sizes: I8, of_root: I8) -> int:
     """Parts follow each other without a gap, and a node looks only at places filled before it."""
     starts = clusters.starts
-    of_hoist = np.repeat(np.arange(len(sizes)), sizes[:, HOIST])
+    of_hoist = np.repeat(np.arange(len(sizes)), sizes[:, s.HOIST])
     # in each cluster first the hoisted parts, then those of the roots
-    hoist_at = np.arange(len(of_hoist)) + starts[of_hoist, ROOT]
-    root_at = np.arange(len(of_root)) + starts[of_root + 1, HOIST]
+    hoist_at = np.arange(len(of_hoist)) + starts[of_hoist, s.ROOT]
+    root_at = np.arange(len(of_root)) + starts[of_root + 1, s.HOIST]
     cluster = np.empty(len(of_hoist) + len(of_root), np.int64)
     cluster[hoist_at], cluster[root_at] = of_hoist, of_root
     begin = np.empty_like(cluster)
-    begin[hoist_at], begin[root_at] = clusters.hoist, clusters.root[:, ROOT_NODE]
-    begin += starts[cluster, NODE]
+    begin[hoist_at], begin[root_at] = clusters.hoist, clusters.root[:, s.ROOT_NODE]
+    begin += starts[cluster, s.NODE]
     length = np.diff(begin, append=len(clusters.node))
     demand(bool((length >= 0).all() and (length[hoist_at] > 0).all()), "parts are out of order")
     first = np.flatnonzero(np.diff(cluster, prepend=-1))
-    demand(bool((begin[first] == starts[cluster[first], NODE]).all()), "nodes belong to no part")
-    within(begin, starts[cluster + 1, NODE] + 1, "parts")
+    demand(bool((begin[first] == starts[cluster[first], s.NODE]).all()), "nodes belong to no part")
+    within(begin, starts[cluster + 1, s.NODE] + 1, "parts")
     demand(int(length.sum()) == len(clusters.node), "nodes belong to no part")
-    shared = 2 + sizes[:, [THRESHOLD, EVENT, FLAG]].sum(axis=1)
-    own = (shared + sizes[:, HOIST])[cluster]
+    shared = 2 + sizes[:, [s.THRESHOLD, s.EVENT, s.FLAG]].sum(axis=1)
+    own = (shared + sizes[:, s.HOIST])[cluster]
     known = own.copy()
-    known[hoist_at] = shared[of_hoist] + np.arange(len(of_hoist)) - starts[of_hoist, HOIST]
+    known[hoist_at] = shared[of_hoist] + np.arange(len(of_hoist)) - starts[of_hoist, s.HOIST]
     _nodes(clusters.node, begin, length, known, own)
-    within(clusters.root[:, ROOT_PLACE], (own + length)[root_at], "results")
+    within(clusters.root[:, s.ROOT_PLACE], (own + length)[root_at], "results")
     return int(length.max(initial=0))
 
 

@@ -6,14 +6,8 @@ import numpy as np
 
 from tamis.engine.ground.layout import U8, Requirements
 from tamis.engine.lookup.term_index import Index
-from tamis.engine.paths.everywhere.straight_line import (
-    EVENT,
-    FLAG,
-    HOIST,
-    NEED,
-    THRESHOLD,
-    Clusters,
-)
+from tamis.engine.paths.everywhere import straight_line as s
+from tamis.engine.paths.everywhere.straight_line import Clusters
 from tamis.engine.paths.everywhere.wide_rows import ROWS
 from tamis.engine.paths.everywhere.words import Scratch
 from tamis.jit.vectors import WIDE, aligned
@@ -23,13 +17,13 @@ def new_scratch(
     clusters: Clusters, requirements: Requirements, index: Index, longest: int, *, wide: bool
 ) -> Scratch:
     sizes = np.diff(clusters.starts, axis=0)
-    places = sizes[:, [THRESHOLD, EVENT, FLAG, HOIST]].sum(axis=1) + 2 + longest
+    places = sizes[:, [s.THRESHOLD, s.EVENT, s.FLAG, s.HOIST]].sum(axis=1) + 2 + longest
     events = max(index.events, 1)
     return Scratch(
         np.zeros((events, WIDE if wide else 1), np.uint64),
         np.empty(int(places.max()), np.uint64),
         aligned(int(places[0]) if wide else 1),
-        aligned(int(sizes[:, NEED].max()) + 1),
+        aligned(int(sizes[:, s.NEED].max()) + 1),
         aligned(ROWS if wide else 1),
         np.zeros(len(sizes), np.int32),
         np.zeros(len(sizes), np.int32),
