@@ -1,11 +1,11 @@
-"""Names of slots: made once, added to, and of one type."""
+"""IdNames of slots: made once, added to, and of one type."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pytest
 
-from tamis.engine.live.id_array import Names
+from tamis.engine.live.id_array import IdNames
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tamis.engine.live.id_array import Names
 )
 def test_names_grow_with_the_ids(steps: list[list[str | int]]) -> None:
     ids: list[str | int] = []
-    names = Names(ids)
+    names = IdNames(ids)
     for step in steps:
         before, then = names.array(), names.array().to_pylist()
         ids += step

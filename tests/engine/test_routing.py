@@ -13,7 +13,7 @@ import oracle
 import strategies as st
 from tamis import Matcher, MessageError, Schema, SelectorError, SubscriptionError
 from tamis.engine.sharding.shard_routes import BEYOND, EXACT, Reader, Routes, bucket
-from tamis.engine.sharding.united import Part, United
+from tamis.engine.sharding.united import ShardPart, United
 from tamis.language import canonical, tree
 from tamis.logic import SEMANTICS
 from tamis.messages.texts import from_value
@@ -243,7 +243,7 @@ def test_parts_together_are_the_whole(semantics):
             own = Matcher(schema, semantics=semantics)
             numbers = [i for i in range(len(pairs)) if home[i] == part]
             own.add_many(pairs[i] for i in numbers)
-            made.append(Part(own, np.array(numbers, np.int64)))
+            made.append(ShardPart(own, np.array(numbers, np.int64)))
         together = United(made, whole.attributes, texts=False)
         assert together.match_batch(batch).to_pylist() == wanted.to_pylist()
         assert together.count_batch(batch).tolist() == wanted.counts.tolist()
@@ -254,7 +254,7 @@ def test_parts_together_are_the_whole(semantics):
 def test_a_row_must_fit_also_where_its_part_does_not_look():
     matcher = Matcher(Schema.of(n=int, m=int))
     matcher.add("n", "n = 1")
-    united = United([Part(matcher, np.arange(1))], ("n", "m"), texts=True)
+    united = United([ShardPart(matcher, np.arange(1))], ("n", "m"), texts=True)
     assert united.match_batch(pa.record_batch({"n": [1]})).to_pylist() == [["n"]]
     with pytest.raises(MessageError, match=r"row 0: m = 1\.5"):
         united.match_batch(pa.record_batch({"n": [1], "m": [1.5]}))

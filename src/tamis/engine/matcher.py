@@ -17,7 +17,7 @@ from tamis.engine.live.adding import OnError, add_all, refuse_taken, refuse_twin
 from tamis.engine.live.background import ENDING, Background
 from tamis.engine.live.generation import Contents
 from tamis.engine.live.state import MOST_PAIRS, OverflowingError
-from tamis.engine.piecewise import PIECE, Batch, Tabular, attributes_of, counted, detailed
+from tamis.engine.piecewise import PIECE, TableBatch, Tabular, attributes_of, counted, detailed
 from tamis.engine.reading.intake import Dialect, Intake
 from tamis.engine.reading.selector_notices import Notice, notice
 from tamis.engine.subscription_report import Report, report
@@ -320,7 +320,7 @@ class Matcher:
         """
         if details is not None:
             return detailed(self._contents, table, details, counted(threads))
-        return Batch(self._contents, table).matched(counted(threads), limit)
+        return TableBatch(self._contents, table).matched(counted(threads), limit)
 
     def match_batches(self, table: Tabular, *, pairs: int = PIECE) -> Iterator[Matches]:
         """The same piece by piece, for results that do not fit into memory: the matches of the
@@ -329,15 +329,15 @@ class Matcher:
         A piece has at most so many `pairs` of a row and an id, or it is a single row. Changes of
         the subscriptions meanwhile are not seen.
         """
-        yield from Batch(self._contents, table).pieces(pairs)
+        yield from TableBatch(self._contents, table).pieces(pairs)
 
     def count_batch(self, table: Tabular, *, threads: int = 1) -> I8:
         """How many subscriptions each row matches, without naming them."""
-        return Batch(self._contents, table).counts(counted(threads))
+        return TableBatch(self._contents, table).counts(counted(threads))
 
     def bitmap_batch(self, table: Tabular) -> tuple[list[Id], U8]:
         """The ids, and for each a row of bits: bit m % 64 of word m // 64 is row m of the table."""
-        batch = Batch(self._contents, table)
+        batch = TableBatch(self._contents, table)
         slots, bits = batch.bitmaps()
         return [batch.contents.ids[s] for s in slots.tolist()], bits
 

@@ -32,7 +32,7 @@ _NO_SLOTS = np.empty(0, np.int32)
 Found = tuple[I8, I4]  # offsets and slots
 
 
-class Batch:
+class TableBatch:
     """The messages of one table, and the subscriptions of one moment. `more` names attributes that
     are read beside those of the subscriptions."""
 
@@ -115,7 +115,7 @@ class Batch:
 def detailed(contents: Contents, table: Tabular, details: Details, threads: int) -> Matches:
     """Piece by piece: of all matches, only the wanted ones are kept."""
     reads = () if details.valid_at is None else (details.valid_at,)
-    batch, aligned = Batch(contents, table, reads), details.aligned(contents.names.array())
+    batch, aligned = TableBatch(contents, table, reads), details.aligned(contents.names.array())
 
     def piece(part: slice) -> tuple[Found, int]:
         columns = batch.columns(part)

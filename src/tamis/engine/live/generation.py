@@ -20,7 +20,7 @@ from tamis.engine.ground.ids import Id
 from tamis.engine.ground.layout import I4
 from tamis.engine.ground.sources import Source
 from tamis.engine.live.background import ENDING
-from tamis.engine.live.id_array import Names
+from tamis.engine.live.id_array import IdNames
 from tamis.engine.live.id_table import Slots
 from tamis.engine.live.merging import Merging
 from tamis.engine.paths.segment import Segment, compile_segment
@@ -46,7 +46,7 @@ class Contents:
         self.ids: list[Id] = []
         self.texts: list[str] = []
         self.slots = Slots(self.ids)
-        self.names = Names(self.ids)
+        self.names = IdNames(self.ids)
         self.merging = keeper(intake) if keeper else Merging(self.compile, self.compile_sound)
 
     @property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _MANY = 1024  # ids of one message that are picked by numpy, which keeps all ids once more for it
 
 
-class Names:
+class IdNames:
     """Integers, or strings where some id is one. What was made is kept: only new ids are added.
 
     `given` are the ids as they were given, where some are integers and some strings.

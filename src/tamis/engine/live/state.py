@@ -42,7 +42,7 @@ class OverflowingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LivePart:
     """A segment, which of its subscriptions are alive, and whether all are."""
 
     segment: Segment
@@ -149,15 +149,15 @@ class State:
         return found[order], bits[order]
 
     @lazy
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[LivePart, ...]:
         both = zip(self.segments, self.alive, strict=True)
-        parts = [Part(segment, alive, bool(alive.all())) for segment, alive in both]
+        parts = [LivePart(segment, alive, bool(alive.all())) for segment, alive in both]
         if self.fresh is not None:
             segment = self.fresh.segment
-            parts.append(Part(segment, np.ones(len(segment), np.uint8), True))
+            parts.append(LivePart(segment, np.ones(len(segment), np.uint8), True))
         return tuple(parts)
 
-    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[Part, PathInput]]:
+    def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[LivePart, PathInput]]:
         heavy(len(messages) * sum(4 + len(part.segment) for part in self.parts))
 
         def column(term: Derived) -> AnyColumn:
@@ -167,7 +167,7 @@ class State:
         return [(p, p.segment.read(count, column, plain)) for p in self.parts]
 
 
-def _found(blocks: list[tuple[Part, PathInput]], count: int, most: int) -> tuple[I8, I4]:
+def _found(blocks: list[tuple[LivePart, PathInput]], count: int, most: int) -> tuple[I8, I4]:
     """Offsets and slots of so many messages, at most so many slots.
 
     What is counted is kept beside as pairs; where these have no room all is found once more, and
@@ -194,7 +194,7 @@ def _found(blocks: list[tuple[Part, PathInput]], count: int, most: int) -> tuple
 
 
 def _output(
-    part: Part, counts: I8, slots: I4 = _NO_SLOTS, bits: U8 = _NO_BITS, pairs: I8 = _NO_PAIRS
+    part: LivePart, counts: I8, slots: I4 = _NO_SLOTS, bits: U8 = _NO_BITS, pairs: I8 = _NO_PAIRS
 ) -> Output:
     own = part.segment.source.slot
     if len(own) and own[-1] - own[0] == len(own) - 1:

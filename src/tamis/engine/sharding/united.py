@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShardPart:
     """A matcher, and for each of its slots the number of that subscription among all."""
 
     matcher: Matcher
@@ -33,7 +33,9 @@ class United:
     that are integers become their text.
     """
 
-    def __init__(self, parts: Sequence[Part], attributes: Sequence[str], *, texts: bool) -> None:
+    def __init__(
+        self, parts: Sequence[ShardPart], attributes: Sequence[str], *, texts: bool
+    ) -> None:
         first = parts[0].matcher
         self.schema, self.semantics, self.attributes = first.schema, first.semantics, attributes
         self._parts = [part for part in parts if len(part.numbers)]
@@ -77,7 +79,7 @@ class United:
         return from_table(table, self.attributes, self.semantics, self.schema)
 
 
-def _names(parts: Sequence[Part], order: I8, *, texts: bool) -> pa.Array:
+def _names(parts: Sequence[ShardPart], order: I8, *, texts: bool) -> pa.Array:
     import pyarrow as pa
 
     kind = pa.string() if texts else pa.int64()

@@ -18,7 +18,7 @@ from tamis.engine.choosing.path import Frame
 from tamis.engine.ground.layout import U1, Access, Requirements
 from tamis.engine.ground.sound import demand, tiling, within
 from tamis.engine.ground.sources import Kept, narrow
-from tamis.engine.live.id_array import Names
+from tamis.engine.live.id_array import IdNames
 from tamis.engine.live.id_table import Slots
 from tamis.engine.live.state import State
 from tamis.engine.lookup.term_index import indexes
@@ -109,7 +109,7 @@ def _fill(matcher: Savable, arrays: Arrays) -> None:
     inside: Any = matcher._contents  # these do what it does with a list
     inside.ids, inside.texts = Growing(ids), Growing(texts)
     inside.slots = Slots(inside.ids, alive)
-    inside.names = Names(inside.ids, ids.names(), mixed=len(ids.whole) > 0)
+    inside.names = IdNames(inside.ids, ids.names(), mixed=len(ids.whole) > 0)
     inside.intake.vocabulary, inside.intake.templates = vocabulary, templates
     inside.merging.state = state
 

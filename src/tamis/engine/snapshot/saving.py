@@ -118,7 +118,7 @@ def empty(kind: Any, width: int) -> Any:
     return np.empty((0, width) if width else 0, kind)
 
 
-class Reading(Protocol):
+class ReadingRules(Protocol):
     """How selectors are read and what they mean."""
 
     @property
@@ -133,7 +133,7 @@ class Reading(Protocol):
     def lookups(self) -> Collection[str]: ...
 
 
-class Savable(Reading, Protocol):
+class Savable(ReadingRules, Protocol):
     """A matcher, as far as snapshots are concerned."""
 
     _contents: Contents
@@ -152,7 +152,7 @@ class Savable(Reading, Protocol):
     def _write(self, change: Callable[[Contents], T]) -> T: ...
 
 
-def meta_of(matcher: Reading) -> dict[str, object]:
+def meta_of(matcher: ReadingRules) -> dict[str, object]:
     """For JSON."""
     schema = matcher.schema
     return {

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tamis.engine import Matcher, Matches
-from tamis.engine.sharding.united import Part, United
+from tamis.engine.sharding.united import ShardPart, United
 from tamis.logic import Lookups, Semantics
 from tamis.messages.typed_tables import take
 from tamis.recent import Recent
@@ -105,9 +105,9 @@ class Sharded:
         parts = [self._rest] if shard is None else [self._rest, self._part(shard)]
         return United(parts, self._shards.attributes, texts=self._shards.texts)
 
-    def _part(self, shard: Shard) -> Part:
+    def _part(self, shard: Shard) -> ShardPart:
         numbers: Any = np.load(located(shard.numbers), mmap_mode="r")
-        return Part(load_shipped(shard.matcher, self._lookups), numbers)
+        return ShardPart(load_shipped(shard.matcher, self._lookups), numbers)
 
 
 _opened: Recent[str, Sharded] = Recent(_KEPT)
