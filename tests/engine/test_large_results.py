@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tamis import Matcher, ResultError, Schema
-from tamis.engine import matcher as face
+from tamis.engine import piecewise
 from tamis.engine.live import state
 
 TABLE = pa.table({"a": list(range(300))})
@@ -27,7 +27,7 @@ def made(engine: str = "diagram") -> Matcher:
 def test_a_result_beyond_the_limit_is_refused(
     engine: str, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(face, "_ROWS", 64)
+    monkeypatch.setattr(piecewise, "_ROWS", 64)
     matcher = made(engine)
     pairs = 300 * 299 // 2
     assert len(matcher.match_batch(TABLE, limit=pairs).slots) == pairs
@@ -42,7 +42,7 @@ def test_a_result_beyond_the_limit_is_refused(
 @pytest.mark.parametrize("engine", ["diagram", "implication"])
 @pytest.mark.parametrize("pairs", [1, 100, 1000, 10**6])
 def test_pieces_are_the_whole(engine: str, pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(face, "_ROWS", 128)
+    monkeypatch.setattr(piecewise, "_ROWS", 128)
     matcher = made(engine)
     whole = matcher.match_batch(TABLE).to_pylist()
     pieces = list(matcher.match_batches(TABLE, pairs=pairs))

@@ -17,8 +17,8 @@ from engine.snapshots import again
 from engine.test_agreement import expected, good_messages
 from tamis import Matcher
 from tamis.engine.choosing import claims as choose
-from tamis.engine.live import state
 from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
+from tamis.engine.paths.trees import tree_path
 from tamis.engine.paths.trees.cube_trees import CUBE_COUNT
 from tamis.engine.paths.trees.tree_path import TreePath
 from tamis.language import canonical, parse
@@ -86,8 +86,8 @@ def everything_leads(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"FEW": 1, "LEAST": 1, "OVERLAPS": 1, "_RARE": 9.0, "_COMMON": 9.0}.items():
         monkeypatch.setattr(choose, name, value)
     monkeypatch.setattr(choose, "MIN_POINTS", 3)
-    monkeypatch.setattr(state, "_LISTED", 80)
-    monkeypatch.setattr(state, "_memory", threading.local())
+    monkeypatch.setattr(tree_path, "_LISTED", 80)
+    monkeypatch.setattr(tree_path, "_memory", threading.local())
 
 
 def agree(matcher: Matcher, messages: list[dict], wanted: list[list[int]], schema) -> None:

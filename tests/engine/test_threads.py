@@ -18,6 +18,7 @@ import pytest
 
 from tamis import Matcher, MessageError, Schema
 from tamis.engine.live.threads import shared
+from tamis.engine.piecewise import TableBatch
 
 SCHEMA = Schema.of(n=int, s=str, flag=bool)
 SECONDS = 0.8
@@ -197,7 +198,7 @@ def test_a_state_keeps_its_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
     matcher = Matcher()
     for id, selector in (("gone", "s IS NULL"), ("here", "n = 5"), ("there", "n < 9")):
         matcher.add(id, selector)
-    columns = matcher._columns
+    columns = TableBatch.columns
 
     def late(*arguments: object) -> object:
         if "gone" in matcher:
@@ -206,7 +207,7 @@ def test_a_state_keeps_its_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
             assert matcher.attributes == ("n",)
         return columns(*arguments)
 
-    monkeypatch.setattr(matcher, "_columns", late)
+    monkeypatch.setattr(TableBatch, "columns", late)
     assert matcher.match_batch(pa.table({"n": [5], "s": ["abc"]})).to_pylist() == [
         ["here", "there"]
     ]
