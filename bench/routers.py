@@ -20,7 +20,7 @@ FORM = {"attributes": {"price": "double", "symbol": "string"}}
 
 
 class Wire:
-    """Passes bytes on to a port, unless it is cut: then they are gone."""
+    """Passes bytes on to a port. A connection that is used while it is cut stays silent."""
 
     def __init__(self, target: int) -> None:
         self.target, self.cut, self.port = target, False, 0
@@ -36,15 +36,20 @@ class Wire:
         except OSError:
             back.close()
             return
-        for pair in ((near, onward), (far, back)):
-            task = asyncio.create_task(self._pass(*pair))
+        silent = asyncio.Event()
+        for source, sink in ((near, onward), (far, back)):
+            task = asyncio.create_task(self._pass(source, sink, silent))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, silent: asyncio.Event
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(1 << 16):
-                if not self.cut:
+                if self.cut:
+                    silent.set()
+                if not silent.is_set():
                     sink.write(data)
                     await sink.drain()
         sink.close()

@@ -1,4 +1,4 @@
-"""A way between two routers that can be cut: bytes that come while it is cut are gone."""
+"""A way between two routers that can be cut: a connection that is used meanwhile stays silent."""
 
 from __future__ import annotations
 
@@ -32,15 +32,20 @@ class Wire:
         except OSError:
             back.close()
             return
+        silent = asyncio.Event()  # bytes are missing: nothing more comes, and nobody is told
         for source, sink in ((near, onward), (far, back)):
-            task = asyncio.create_task(self._pass(source, sink))
+            task = asyncio.create_task(self._pass(source, sink, silent))
             self._passing.add(task)
             task.add_done_callback(self._passing.discard)
 
-    async def _pass(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, silent: asyncio.Event
+    ) -> None:
         with contextlib.suppress(OSError, asyncio.CancelledError):
             while data := await source.read(65_536):
-                if not self.cut:
+                if self.cut:
+                    silent.set()
+                if not silent.is_set():
                     sink.write(data)
                     await sink.drain()
         sink.close()

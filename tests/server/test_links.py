@@ -18,6 +18,7 @@ from server.servers import QUOTES, served
 from server.test_kill import free_port
 from tamis.client import Agent
 from tamis.errors import TamisError
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.links.link_frames import Ack, encode
 from tamis.registry.registry_values import Principal, Right
 from tamis.server.access import new_token
@@ -326,3 +327,36 @@ def test_hostile_children_are_closed_and_harm_nobody(net):
     assert mine.get(5).sequence == 1
     with net.routers["home"].http() as http:
         assert http.get("/health").json()["status"] == "ok"
+
+
+def test_many_subscriptions_that_need_history_ask_for_it_in_turn(net):
+    """A parent takes a bounded number of requests at once."""
+    writer = chain(net, "home", "middle", "edge")
+    writer.publish_many("quotes", [{"attributes": {"price": float(p)}} for p in range(300)])
+    edge = net.agent("edge")
+    held = [edge.subscribe("quotes", f"price = {i}", durable=f"s{i}", start="all")
+            for i in range(150)]  # fmt: skip
+    assert [one.get(20).sequence for one in held] == list(range(1, 151))
+    assert "refuse" not in str(net.links("edge"))
+
+
+def test_a_copy_that_is_behind_does_not_call_the_log_another_one(net):
+    """An agent comes with an epoch of which the copy has not heard: the home is asked."""
+    writer = chain(net, "home", "edge")
+    port = net.routers["home"].found.http
+    agent = net.agent("home", "edge")
+    mine = agent.subscribe("quotes", "price > 0", durable="mine")
+    writer.publish("quotes", {"price": 1.0})
+    mine.acknowledge(mine.get(5))
+    node = next(iter(net.routers["edge"].parts.network.nodes.values()))
+    older = node.router.child.epochs
+    stop(net, "home")
+    until(lambda: not node.router.connected)
+    node.router.child.epochs = (Epoch("an older one", 1),)
+    time.sleep(1)
+    assert mine.lost == []
+    node.router.child.epochs = older
+    net.add("home", http=Address("127.0.0.1", port))
+    writer.publish("quotes", {"price": 2.0})
+    assert mine.get(15).sequence == 2
+    assert mine.lost == []

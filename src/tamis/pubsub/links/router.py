@@ -13,6 +13,7 @@ messages is to be had by `fetch`.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,10 +26,11 @@ from tamis.pubsub.links import link_frames as wire
 from tamis.pubsub.links.child import GAP, Child, ProtocolError
 from tamis.pubsub.links.coverage import Coverage
 from tamis.pubsub.links.interests import Interests
-from tamis.pubsub.links.parent import Parent, ParentLimits, Request, cycle
+from tamis.pubsub.links.parent import MAX_FETCHES, Parent, ParentLimits, Request, cycle
 from tamis.pubsub.links.wants import Want
 
 CUT_OFF = "this router is cut off from the home of the channel: nothing can be published here now"
+FETCHES = MAX_FETCHES // 2  # that wait for the parent's answer at a time
 PERHAPS = "the way to the home broke: perhaps the messages are stored, so send them again"
 
 
@@ -75,6 +77,8 @@ class Router:
         self._waiting: dict[Hashable, int] = {}  # local keys, and the last `Add` they depend on
         self._offered: Epochs = ()
         self._fetches: dict[int, _Fetch] = {}
+        self._queued: deque[int] = deque()  # of them, to be sent
+        self._flying: set[int] = set()  # sent, and not answered
         self._passed: dict[int, tuple[int | None, int]] = {}  # to the home: link, and id there
         self._count = GAP
 
@@ -315,14 +319,24 @@ class Router:
     def _ask(self, fetch: _Fetch) -> None:
         self._count += 1
         self._fetches[self._count] = fetch
-        if self.child.greeted:  # only then the parent knows what is wanted here
-            self._send_fetch(self._count, fetch)
+        self._queued.append(self._count)
+        self._send_queued()
 
     def _fetch_again(self) -> None:
         """What was not answered by another parent, and what waited for one."""
         self._purge_fetches()
-        for id, fetch in self._fetches.items():
-            self._send_fetch(id, fetch)
+        self._flying.clear()
+        self._queued = deque(self._fetches)
+        self._send_queued()
+
+    def _send_queued(self) -> None:
+        """Not all at once: a parent takes a bounded number. Before the greeting it does not know
+        what is wanted here."""
+        while self.child.greeted and self._queued and len(self._flying) < FETCHES:
+            id = self._queued.popleft()
+            if (fetch := self._fetches.get(id)) is not None:
+                self._flying.add(id)
+                self._send_fetch(id, fetch)
 
     def _purge_fetches(self) -> None:
         """Without those of children that are gone."""
@@ -340,6 +354,8 @@ class Router:
 
     def _fetched(self, frame: wire.Fetched) -> None:
         fetch = self._fetches.pop(frame.id, None)
+        self._flying.discard(frame.id)
+        self._send_queued()
         if fetch is None:
             return  # nobody waits for it any more
         if frame.first != fetch.first or frame.last > fetch.last:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
-from tamis.errors import HoleError, LogError, TamisError
+from tamis.errors import BusyError, HoleError, LogError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.epochs import Epochs
 from tamis.pubsub.broker.intake import Draft
@@ -23,6 +24,7 @@ from tamis.server.channels import Channels, Open
 from tamis.server.hub import Answer, Hub
 
 LOG = logging.getLogger("tamis.server")
+_CONFIRM = 5.0  # seconds that an answer of the home may take
 _RANGE = 100_000  # sequences that are fetched at a time for one subscription
 OnDisk = fx.Keep | fx.Store | fx.Begin | fx.Reset
 
@@ -182,6 +184,18 @@ class Node:
     def epochs(self) -> Epochs:
         """Of the home's log, as far as the copy has heard of them."""
         return self.router.child.epochs
+
+    async def confirm(self) -> None:
+        """Ask the home something that no copy on the way can answer: its epochs come before the
+        answer does."""
+        if not self.router.coverage.upto:
+            return  # the home had no message when it was heard of last
+        probe = f"tamis.probe.{secrets.token_hex(8)}"
+        try:
+            async with asyncio.timeout(_CONFIRM):
+                await self.fetch(1, 1, [(probe, "")], "")
+        except TimeoutError:
+            raise BusyError("the home of the channel cannot be asked now") from None
 
     @property
     def begun(self) -> bool:

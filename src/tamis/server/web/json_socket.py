@@ -331,6 +331,10 @@ class Connection:
         make = parts.subscribing
         epochs = await self._epochs(channel)
         if found.epoch:
+            elsewhere = channel.live.elsewhere
+            if elsewhere is not None and all(one.name != found.epoch for one in epochs):
+                await elsewhere.confirm()  # this copy may not have heard of it yet
+                epochs = elsewhere.epochs
             self._check_log(found, channel, wish, epochs)
         if found.durable:
             done = min(found.done, found.have)
