@@ -208,8 +208,7 @@ class SqliteLog:
             _SUBJECT, [(channel, name, block.last) for name in {r.subject for r in records}]
         )
         numbers = block.numbers.items()
-        packed = [(channel, name, codec.packed(one), block.last) for name, one in numbers]
-        self._insert(_REMEMBER, packed)
+        self._insert(_REMEMBER, [(channel, name, one, block.last) for name, one in numbers])
         self._insert(_ID, [(channel, r.sequence, r.id) for r in records if r.id])
 
     def _extend(self, block: Block) -> bool:
@@ -225,12 +224,14 @@ class SqliteLog:
         return self._writer.execute(query, (channel,)).fetchone()[0] or 0
 
     def _insert(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        """A list in a row is stored as JSON."""
         if not rows:
             return
         text = _encode(rows).decode()
         if "\\" in text:  # SQLite's JSON cuts texts at U+0000, and its versions escape differently
             values = _ONE_BY_ONE.format(", ".join("?" for _ in rows[0]))
-            self._writer.executemany(statement.format(values), rows)
+            plain = [[codec.packed(v) if isinstance(v, list) else v for v in row] for row in rows]
+            self._writer.executemany(statement.format(values), plain)
         else:
             values = _AT_ONCE.format(", ".join(f"value ->> {i}" for i in range(len(rows[0]))))
             self._writer.execute(statement.format(values), (text,))

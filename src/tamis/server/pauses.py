@@ -13,9 +13,9 @@ import sys
 import threading
 import time
 from bisect import bisect_left
-from collections import deque
+from collections import Counter, deque
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 LOG = logging.getLogger("tamis.server.pauses")
@@ -25,6 +25,8 @@ _MINUTE = 60.0
 _FRAMES = 4  # functions that a line in the log names
 _QUIET = 1.0  # seconds between two lines in the log
 _BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+_ASYNCIO = str(Path(asyncio.__file__).parent)
+_Place = tuple[tuple[CodeType, int], ...]
 _NAME = "tamis_loop_pause_seconds"
 
 
@@ -40,7 +42,7 @@ class Pauses:
         self._sum = 0.0
         self._due = self._logged = 0.0
         self._collecting = self._collected = 0.0
-        self._places: list[str] = []  # where the loop was seen since a beat is overdue
+        self._places: list[_Place] = []  # where the loop was seen since a beat is overdue
         self._ended = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -107,7 +109,10 @@ class Pauses:
     @property
     def _held_by(self) -> str:
         """Where it was seen most often."""
-        return max(self._places, key=self._places.count, default="unknown code")
+        if not self._places:
+            return "unknown code"
+        ((place, _),) = Counter(self._places).most_common(1)
+        return ", in ".join(map(_name, place))
 
     def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
         if phase == "start":
@@ -134,14 +139,17 @@ class Pauses:
         return [*lines, f"{_NAME}_sum {self._sum:.6f}", f"{_NAME}_count {total}"]
 
 
-def _place(frame: FrameType | None) -> str:
+def _place(frame: FrameType | None) -> _Place:
     """The functions that run there, the innermost first; those of asyncio say nothing."""
-    found: list[str] = []
+    found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < _FRAMES:
-        path = Path(frame.f_code.co_filename)
-        if path.parent.name != "asyncio":
-            found.append(
-                f"{frame.f_code.co_name} ({path.parent.name}/{path.name}:{frame.f_lineno})"
-            )
+        if not frame.f_code.co_filename.startswith(_ASYNCIO):
+            found.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back
-    return ", in ".join(found)
+    return tuple(found)
+
+
+def _name(place: tuple[CodeType, int]) -> str:
+    code, line = place
+    path = Path(code.co_filename)
+    return f"{code.co_name} ({path.parent.name}/{path.name}:{line})"

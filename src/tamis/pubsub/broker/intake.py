@@ -44,9 +44,9 @@ class Admission:
         return cls({name: Numbers(*one) for name, one in packed.items()}, ids)
 
     def remember(self, numbers: dict[str, Numbers], ids: dict[str, int]) -> None:
-        for publisher, stored in numbers.items():
+        for publisher in numbers:
             self.numbers.pop(publisher, None)
-            self.numbers[publisher] = stored
+        self.numbers.update(numbers)
         self.ids.update(ids)
         _forget(self.numbers, MAX_PUBLISHERS)
         _forget(self.ids, MAX_IDS)
@@ -81,6 +81,8 @@ class Batch:
 
         MessageError if it cannot be told about one: then none is added.
         """
+        if len(drafts) == 1 and not drafts[0].id:
+            return [self._add_one(publisher, drafts[0], once, before)]
         numbers: Numbers | None = None
         ids: dict[str, int] = {}
         places: list[int] = []
@@ -104,6 +106,16 @@ class Batch:
         if ids:
             self.ids.update(ids)
         return places
+
+    def _add_one(self, publisher: str, draft: Draft, once: Admission, before: Batch | None) -> int:
+        """The same for one without an id: most requests are such."""
+        if draft.number:
+            numbers = self._numbers(publisher, once, before, False)
+            if not numbers.add(draft.number):
+                return -1
+            self.numbers[publisher] = numbers
+        self.drafts.append((publisher, draft))
+        return len(self.drafts) - 1
 
     def _numbers(
         self, publisher: str, once: Admission, before: Batch | None, several: bool
@@ -135,7 +147,7 @@ class Batch:
             Record(sequence, time, publisher, d.number, d.id, d.subject, d.body)
             for sequence, (publisher, d) in enumerate(self.drafts, first)
         ])  # fmt: skip
-        numbers = {name: one.packed() for name, one in self.numbers.items()}
+        numbers = {name: one.bounds for name, one in self.numbers.items()}
         return Block(channel, records, numbers)
 
     def committed(self, once: Admission) -> None:
@@ -164,15 +176,20 @@ class Group:
     count: int = 0
 
     def add(
-        self, request: int, channel: int, publisher: str, drafts: Sequence[Draft],
+        self, request: int, channel: int, publisher: str, drafts: Sequence[Draft], size: int,
         once: Admission, before: Group,
     ) -> None:  # fmt: skip
-        """Those that were admitted before are not added again. `before` is being committed."""
+        """Those that were admitted before are not added again. `before` is being committed; all
+        bodies together have `size` bytes."""
         batch = self.batches.get(channel) or Batch()
         held = len(batch.drafts)
         places = batch.add(publisher, drafts, once, before.batches.get(channel))
-        if new := batch.drafts[held:]:
+        if count := len(batch.drafts) - held:
             self.batches[channel] = batch
-            self.size += sum([len(draft.body) for _, draft in new])
-            self.count += len(new)
+            self.count += count
+            self.size += size if count == len(drafts) else _size(batch.drafts[held:])
         self.requests[request] = channel, places
+
+
+def _size(drafts: list[tuple[str, Draft]]) -> int:
+    return sum([len(draft.body) for _, draft in drafts])

@@ -111,15 +111,15 @@ class Broker:
         """Admit checked messages; `Acknowledged` or `Refused` will answer the request."""
         lane, limits, channel = self._lane(number), self.limits, self.channels[number]
         size = sum([len(draft.body) for draft in drafts])
-        count = len(drafts) + len(channel.waiting)
+        waiting, count = size, len(drafts) + len(channel.waiting)
         for one in self.lanes.values():
             count += one.group.count + one.committing.count
-            size += one.group.size + one.committing.size
-        if count > limits.pending or size > limits.pending_bytes:
+            waiting += one.group.size + one.committing.size
+        if count > limits.pending or waiting > limits.pending_bytes:
             self.busy += len(drafts)
             raise BusyError("too many messages wait for the disk: try again later")
         before = lane.committing
-        lane.group.add(request, number, publisher, drafts, channel.admission, before)
+        lane.group.add(request, number, publisher, drafts, size, channel.admission, before)
 
     def tick(self, now: int) -> None:
         """Close the group of each lane of which nothing is on its way to the disk."""

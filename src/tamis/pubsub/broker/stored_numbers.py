@@ -14,66 +14,62 @@ MAX_RANGES = 1_000  # of one publisher; beyond it the lowest range is forgotten
 
 
 class Numbers:
-    """Ranges `lows[i]` to `highs[i]`, ascending, with gaps between them.
+    """`bounds` are the floor, then the lowest and the highest number of each range, ascending, with
+    gaps between the ranges.
 
-    Of numbers up to `floor` it is not known any more whether they were stored; all ranges are
+    Of numbers up to the floor it is not known any more whether they were stored; all ranges are
     above it.
     """
 
-    __slots__ = ("floor", "highs", "lows")
+    __slots__ = ("bounds",)
 
     def __init__(self, floor: int = 0, *bounds: int) -> None:
-        """`bounds`: the lowest and the highest number of each range, as `packed` has them."""
-        self.floor, self.lows, self.highs = floor, list(bounds[::2]), list(bounds[1::2])
+        self.bounds = [floor, *bounds]
 
     def packed(self) -> list[int]:
-        found = [self.floor]
-        for bounds in zip(self.lows, self.highs, strict=True):
-            found += bounds
-        return found
+        """The bounds themselves, which a copy does not share."""
+        return self.bounds
 
     def copy(self) -> Numbers:
         found = Numbers.__new__(Numbers)
-        found.floor, found.lows, found.highs = self.floor, self.lows.copy(), self.highs.copy()
+        found.bounds = self.bounds.copy()
         return found
 
     def add(self, number: int) -> bool:
         """Whether the number is new; then it is stored from now on. MessageError: nobody knows."""
-        lows, highs = self.lows, self.highs
-        if highs and number == highs[-1] + 1:  # nearly always
-            highs[-1] = number
+        bounds = self.bounds
+        if number == bounds[-1] + 1 and len(bounds) > 1:  # nearly always
+            bounds[-1] = number
             return True
-        if number <= self.floor:
+        if number <= bounds[0]:
             raise MessageError(
-                f"sequence {number} is too old: which ones up to {self.floor} were stored is not "
+                f"sequence {number} is too old: which ones up to {bounds[0]} were stored is not "
                 "known any more, so publish it under a higher one"
             )
-        place = bisect_right(lows, number)
-        if place and number <= highs[place - 1]:
+        place = bisect_right(bounds, number)  # even: between the bounds of a range
+        if place % 2 == 0 or (place > 1 and bounds[place - 1] == number):
             return False
         self._insert(place, number)
         return True
 
     def _insert(self, place: int, number: int) -> None:
-        """Between range `place - 1` and range `place`, neither of which has it."""
-        lows, highs = self.lows, self.highs
-        before = place > 0 and highs[place - 1] == number - 1
-        after = place < len(lows) and lows[place] == number + 1
+        """Between the range that ends before `place` and the one that begins there."""
+        bounds = self.bounds
+        before = place > 1 and bounds[place - 1] == number - 1
+        after = place < len(bounds) and bounds[place] == number + 1
         if before and after:
-            highs[place - 1] = highs.pop(place)
-            del lows[place]
+            del bounds[place - 1 : place + 1]
         elif before:
-            highs[place - 1] = number
+            bounds[place - 1] = number
         elif after:
-            lows[place] = number
+            bounds[place] = number
         else:
-            lows.insert(place, number)
-            highs.insert(place, number)
-            if len(lows) > MAX_RANGES:
-                self.floor = highs.pop(0)
-                del lows[0]
+            bounds[place:place] = number, number
+            if len(bounds) > 2 * MAX_RANGES + 1:
+                bounds[0] = bounds[2]
+                del bounds[1:3]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Numbers) and self.packed() == other.packed()
+        return isinstance(other, Numbers) and self.bounds == other.bounds
 
     __hash__ = None  # type: ignore[assignment]

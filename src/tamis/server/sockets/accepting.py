@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from tamis.errors import InputError
-from tamis.server.sockets.gate import Gate, network_of
+from tamis.server.sockets.gate import MOST_READ, Gate, network_of, set_most_read
 from tamis.server.sockets.memory import give_back
 from tamis.server.sockets.unread import LINGER, Unread
 
@@ -41,15 +41,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 class _Accepted(socket.socket):
-    """Says when it is closed, by whichever part of asyncio, and reads no more than its share:
-    asyncio would read 256 kB at once, which then wait for their turn."""
+    """Says when it is closed, by whichever part of asyncio."""
 
     closed: Callable[[_Accepted], None] | None = None
     address = ""
-    gate: Gate
-
-    def recv(self, size: int, flags: int = 0) -> bytes:
-        return super().recv(self.gate.share(size), flags)
 
     def close(self) -> None:
         closed, self.closed = self.closed, None
@@ -76,6 +71,7 @@ class Acceptor:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._resting: asyncio.TimerHandle | None = None
+        self._share = MOST_READ  # bytes that a connection may read at once, about
 
     def start(self) -> int:
         """The port that it got."""
@@ -122,7 +118,7 @@ class Acceptor:
             _refuse(taken, self._refusal)
             return
         accepted = _Accepted(taken.family, taken.type, taken.proto, taken.detach())
-        accepted.address, accepted.closed, accepted.gate = address, self._closed, self._gate
+        accepted.address, accepted.closed = address, self._closed
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if _UNSENT:  # the system would hold megabytes for a peer that does not read
             most = self._gate.share(_MOST_UNSENT)
@@ -143,6 +139,8 @@ class Acceptor:
             )
             self._transports[accepted] = transport
             transport.set_write_buffer_limits(self._gate.share(_MOST_UNWRITTEN))
+            self._renew_shares()
+            set_most_read(transport, self._share)
         except OSError:  # of TLS: a peer that does not speak it, or is slow; others have left
             self._gate.late += 1
             accepted.close()
@@ -152,9 +150,21 @@ class Acceptor:
         if accepted.fileno() < 0:
             self._transports.pop(accepted, None)
 
+    def _renew_shares(self) -> None:
+        """Of what connections may read at once, if they have halved or doubled: asyncio would read
+        256 kB, which then wait for their turn."""
+        share = self._gate.share(MOST_READ)
+        if self._share < 2 * share and share < 2 * self._share:
+            return
+        self._share = share
+        for transport in self._transports.values():
+            if transport not in self._gate.lent:
+                set_most_read(transport, share)
+
     def _closed(self, accepted: _Accepted) -> None:
         self._gate.leave(accepted.address)
-        self._transports.pop(accepted, None)
+        if (transport := self._transports.pop(accepted, None)) is not None:
+            self._gate.lent.discard(transport)
 
     async def _watch(self) -> None:
         """Peers that do not read are disconnected."""
@@ -163,6 +173,7 @@ class Acceptor:
             for transport in self._unread.stuck(self._transports.values(), self._loop.time()):
                 self._gate.unread += 1
                 transport.abort()
+            self._renew_shares()
             if self._gate.ebbed():
                 self._keep(self._give_back())
 

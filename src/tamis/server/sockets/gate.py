@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+from asyncio import BaseTransport
 from collections import Counter
 
 from tamis.server.sockets.limits import SocketLimits, descriptors
 from tamis.server.sockets.rounds import Rounds
 
 _MANY = 100  # connections whose memory is worth giving back
+MOST_READ = 1 << 18  # bytes that asyncio reads at once
 _LEAST = 1 << 12  # bytes that a connection may buffer, however many there are
 
 
@@ -27,6 +29,7 @@ class Gate:
         self.refused = 0
         self.late = 0  # disconnected because they did not finish what they began
         self.unread = 0  # disconnected because they did not read
+        self.lent: set[BaseTransport] = set()  # that may read more at once than their share
         self._highest = 0  # most that were open since it ebbed
         self._by_address: Counter[str] = Counter()
 
@@ -43,6 +46,12 @@ class Gate:
         """Bytes that one connection may buffer: `most`, or less if there are many of them."""
         return max(min(most, self.limits.buffers // max(self.open, 1)), _LEAST)
 
+    def lend(self, transport: BaseTransport) -> None:
+        """Let it read as much at once as asyncio does: it sends much, and all of it is taken."""
+        if len(self.lent) < self.limits.buffers // MOST_READ:
+            self.lent.add(transport)
+            set_most_read(transport, MOST_READ)
+
     def ebbed(self) -> bool:
         """Whether half of many connections have left since the last time that they had."""
         if self._highest < _MANY or self.open > self._highest // 2:
@@ -55,6 +64,17 @@ class Gate:
         self._by_address[address] -= 1
         if not self._by_address[address]:
             del self._by_address[address]
+
+
+def most_read(transport: BaseTransport) -> int:
+    """Bytes that it reads at once. asyncio has no public name for it."""
+    return getattr(transport, "max_size", MOST_READ)
+
+
+def set_most_read(transport: BaseTransport, most: int) -> None:
+    """The transports of TLS cannot be told: they read 256 kB."""
+    if hasattr(transport, "max_size"):
+        transport.max_size = most
 
 
 def network_of(host: str) -> str:

@@ -10,6 +10,7 @@ from functools import partial
 
 SLICE = 16  # requests of one peer that are done at once
 AT_ONCE = 2  # of them that need no time left in the turn: to wait costs more than one of them
+LIGHT = 1 << 13  # bytes of them: what has more needs time left in the turn
 _BUDGET = 0.001  # seconds for requests in one turn of the event loop; as many for those that wait
 _PEERS = 4  # that go on in one turn: tasks begin only after it was decided how many
 

@@ -42,6 +42,22 @@ class FrameReader:
         """Whether a frame or a message is here in part."""
         return bool(self._partial) or self._kind != 0
 
+    @property
+    def waiting(self) -> int:
+        """Bytes that were fed and not taken."""
+        return len(self._data) - self._place
+
+    def only(self, data: bytes) -> bytes | None:
+        """The message, if the data are one text in one frame and nothing else is here: it needs
+        no `feed`. None: it does."""
+        if self._data or self._partial or self._kind:
+            return None
+        text = _only_text(data)
+        if text is None or not text.isascii():
+            return None
+        self.whole += 1
+        return text
+
     def feed(self, data: bytes) -> None:
         if self._partial:
             self._partial += data

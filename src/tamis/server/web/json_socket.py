@@ -26,7 +26,7 @@ from tamis.server.channels import Open
 from tamis.server.frames import encode
 from tamis.server.numbers import Whole
 from tamis.server.parts import Parts
-from tamis.server.publishing import LARGE, Message
+from tamis.server.publishing import Message
 from tamis.server.spaces import leave
 from tamis.server.subscribing import Wish
 from tamis.server.web.arrow_frames import Pair, arrow_frame
@@ -36,6 +36,7 @@ from tamis.server.web.raw_socket import RawSocket
 MAX_WAITING = 1_000  # requests of one connection that are not answered yet
 MAX_SUBSCRIPTIONS = 10_000  # of one connection
 _PUBLISHED = b'{"type":"published","request":%d,"sequences":%b}'
+_LARGE = 1 << 18  # bytes of a request whose messages are checked in a thread: peers have turns
 _PIECE = 1 << 16  # bytes that are handed to the transport at a time
 
 
@@ -239,7 +240,7 @@ class Connection:
                 self.parts.hub.acknowledge(self.session, self._key(found), found.sequence)
                 return
             request = found.request
-            if isinstance(found, Publish) and len(data) < LARGE:
+            if isinstance(found, Publish) and len(data) < _LARGE:
                 self._publish(found)
             else:
                 self._working = True

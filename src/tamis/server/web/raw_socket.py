@@ -13,8 +13,8 @@ from typing import Any
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Close, Frame, Opcode
 
-from tamis.server.sockets.gate import Gate
-from tamis.server.sockets.rounds import AT_ONCE, SLICE
+from tamis.server.sockets.gate import Gate, most_read
+from tamis.server.sockets.rounds import AT_ONCE, LIGHT, SLICE
 from tamis.server.web.frame_reader import (
     BINARY,
     CLOSE,
@@ -80,8 +80,14 @@ class RawSocket(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self.take is not None:
-            self._reader.feed(data)
-            self._go_on()
+            free = self.ready and not (self.read_paused or self.close_sent)
+            if free and len(data) <= LIGHT and (text := self._reader.only(data)) is not None:
+                self.take(text)  # most messages come so, and leave nothing to do
+            else:
+                self._reader.feed(data)
+                self._go_on()
+                if not self.read_paused and len(data) >= most_read(self.transport):
+                    self.gate.lend(self.transport)
         elif self.handshake_initiated:
             self._early = True
             self._pause()
@@ -106,14 +112,14 @@ class RawSocket(WebSocketsSansIOProtocol):
 
     def _take_some(self) -> bool:
         """Whether everything was taken."""
-        take, following, rounds = self.take, self._reader.next, self.gate.rounds
+        take, reader, rounds = self.take, self._reader, self.gate.rounds
         assert take is not None
         for count in range(SLICE):
             if self.held or not self.ready or self.close_sent:
                 return False
-            if count >= AT_ONCE and not rounds.open():
+            if (count >= AT_ONCE or reader.waiting > LIGHT) and not rounds.open():
                 break
-            if (found := following()) is None:
+            if (found := reader.next()) is None:
                 return True
             if found[0] in (TEXT, BINARY):
                 take(found[1])
