@@ -130,3 +130,19 @@ def test_what_is_not_taken_stays():
 def test_any_bytes_are_messages_or_an_error(data):
     with contextlib.suppress(FrameError):
         assert all(opcode in (1, 2, 8, 9, 10) for opcode, _ in fed([data]))
+
+
+def test_a_text_that_comes_alone_needs_no_feed():
+    reader, whole = FrameReader(1000), client(1, b'{"a":1}')
+    assert reader.only(whole) == b'{"a":1}'
+    assert reader.only(whole + whole) is None
+    assert reader.only(whole[:-1]) is None
+    assert (
+        reader.only(client(1, "\u00e9".encode())) is None
+    )  # whether it is UTF-8 is for `next` to say
+    reader.feed(whole[:-1])
+    assert reader.only(whole) is None  # something is here in part
+    reader.feed(whole[-1:])
+    assert reader.next() == (1, b'{"a":1}')
+    assert reader.next() is None
+    assert reader.only(whole) == b'{"a":1}'

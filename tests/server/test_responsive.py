@@ -18,7 +18,7 @@ from tamis.server.subscribing import Subscribing
 from tamis.server.web.routes import inspecting
 
 PATH = "/api/channels/quotes"
-LONG = {"attributes": {"symbol": "x" * 100_000}}
+LONG = {"attributes": {"symbol": "x" * 300_000}}
 
 
 @pytest.fixture

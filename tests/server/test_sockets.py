@@ -18,7 +18,13 @@ from server.servers import QUOTES, served
 from tamis.errors import InputError
 from tamis.server.serve import Address
 from tamis.server.sockets.accepting import listen
-from tamis.server.sockets.gate import Gate, network_of
+from tamis.server.sockets.gate import (
+    MOST_READ,
+    Gate,
+    most_read,
+    network_of,
+    set_most_read,
+)
 from tamis.server.sockets.limits import SocketLimits
 from tamis.server.sockets.rounds import Rounds
 from tamis.server.sockets.seldom import Seldom
@@ -401,6 +407,26 @@ def test_many_connections_share_what_is_buffered():
     for _ in range(1000):
         gate.enter("x")
     assert gate.share(1 << 16) == 1 << 12  # the least that is useful
+
+
+class Reading(asyncio.selector_events._SelectorTransport):
+    """As much of asyncio's transport as decides how many bytes it reads at once: it has no public
+    name for it, and a later version might call it otherwise."""
+
+    def __init__(self):
+        self.before = self.max_size
+
+
+def test_some_connections_that_send_much_may_read_more_at_once():
+    gate, many = Gate(SocketLimits(buffers=3 * MOST_READ)), [Reading() for _ in range(5)]
+    assert many[0].before == MOST_READ
+    for one in many:
+        set_most_read(one, 1 << 12)
+        gate.lend(one)
+    assert [most_read(one) for one in many] == [MOST_READ] * 3 + [1 << 12] * 2
+    gate.lent.discard(many[0])
+    gate.lend(many[4])
+    assert most_read(many[4]) == MOST_READ
 
 
 def test_the_ebb_of_connections_is_noticed_once():

@@ -6,10 +6,13 @@ a subscription moves too often for that: `guard` is its complement.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sqlite3
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import msgspec
 
@@ -165,18 +168,33 @@ def _lost_channels(db: sqlite3.Connection) -> Iterator[str]:
         )
 
 
-def check(db: sqlite3.Connection) -> None:
-    """RegistryError for the first damage: in the structure of the file, then in a row."""
-    (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
-    (tables,) = db.execute("SELECT tables FROM commits").fetchone()
-    # VACUUM orders them anew, so their order does not count; at first it did.
-    if found == "ok" and tables not in (_definitions(db), _definitions(db, "rowid")):
-        found = "the definitions of its tables are damaged"
+def check(db: sqlite3.Connection, path: Path) -> None:
+    """RegistryError for the first damage: in the structure of the file, then in a row.
+
+    There may be a million rows. Another thread looks at the structure meanwhile: SQLite does not
+    need Python's lock for it.
+    """
+    with ThreadPoolExecutor(1, "tamis-check") as pool:
+        structure = pool.submit(_check_structure, path)
+        try:
+            for table, (columns, key) in _COVERED.items():
+                _check_rows(db, table, key, f"crc IS NOT {checksum(columns)}")
+            _check_rows(db, "subscription", "id", "guard IS NOT ~cursor")
+        except (RegistryError, sqlite3.Error):
+            structure.result()  # which may be the reason
+            raise
+        structure.result()
+
+
+def _check_structure(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, timeout=30)) as db:
+        (found,) = db.execute("PRAGMA integrity_check(1)").fetchone()
+        (tables,) = db.execute("SELECT tables FROM commits").fetchone()
+        # VACUUM orders them anew, so their order does not count; at first it did.
+        if found == "ok" and tables not in (_definitions(db), _definitions(db, "rowid")):
+            found = "the definitions of its tables are damaged"
     if found != "ok":
         raise RegistryError(found, "restore the registry from a backup")
-    for table, (columns, key) in _COVERED.items():
-        _check_rows(db, table, key, f"crc IS NOT {checksum(columns)}")
-    _check_rows(db, "subscription", "id", "guard IS NOT ~cursor")
 
 
 def _check_rows(db: sqlite3.Connection, table: str, key: str, damaged: str) -> None:

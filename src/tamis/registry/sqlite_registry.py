@@ -85,7 +85,7 @@ class SqliteRegistry:
             self._check(self._mark)
 
     def _check(self, mark: Mark) -> None:
-        tables.check(self._db)
+        tables.check(self._db, self.path)
         if missing := mark.missing(self._commits()):
             raise RegistryError(
                 f"the last {missing} commits are missing: its write-ahead log is damaged",

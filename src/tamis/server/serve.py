@@ -42,7 +42,9 @@ LOG = logging.getLogger("tamis.server")
 DEFAULT_PORT = 8216
 MAX_FRAME = 16 << 20  # bytes of one WebSocket message
 _SWITCH = 0.0005  # seconds after which the event loop lets the thread of the disk go on
-_GARBAGE = 50_000, 20, 50  # messages make garbage without cycles: look for cycles less often
+# Messages make garbage without cycles: look for cycles less often, and never at more than 150,000
+# new objects in one pause, but for full collections, which are hardly ever.
+_GARBAGE = 50_000, 2, 500
 _GRACE = 5  # seconds that streams get to end
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -72,8 +72,7 @@ class Growing(Generic[T]):
         return self._saved[i] if i < self._count else self._more[i - self._count]
 
     def __iter__(self) -> Iterator[T]:
-        yield from self._saved
-        yield from self._more
+        return chain(self._saved, self._more)
 
     def append(self, value: T) -> None:
         self._more.append(value)

@@ -140,8 +140,9 @@ def joined(subjects: str, selector: str, bound: str = "") -> str:
 
     SelectorError if one of the two names what the broker calls the fields of subjects.
     """
-    refuse_reserved(selector)
-    refuse_reserved(bound)
+    if RESERVED in selector or RESERVED in bound:
+        refuse_reserved(selector)
+        refuse_reserved(bound)
     if subjects == ">" and not bound:
         return selector or "TRUE"
     rule = SubjectFilter.parse(subjects).rule
@@ -209,17 +210,24 @@ class Judge:
         """
         texts, bad = self._texts(filters)
         old = dict(saved.items()) if saved is not None and self._agrees(saved) else {}
-        same = [number for number, text in texts.items() if old.get(number) == text]
-        if saved is not None and 2 * len(same) > len(old):  # else it is not worth keeping
-            self.matcher = saved
-            for gone in old.keys() - set(same):
-                self.matcher.remove(gone)
-            for number in same:
-                del texts[number]
+        if saved is not None and texts == old:  # mostly nothing has changed
+            self.matcher, texts = saved, {}
+        elif saved is not None:
+            texts = self._keep(saved, old, texts)
         self.matcher.add_many(texts.items(), lambda number, _, error: bad.update({number: error}))
         self.changes += len(texts)
         _ = 0 in self.matcher  # a saved one makes its table of ids now, not for who comes first
         return bad
+
+    def _keep(self, saved: Matcher, old: dict[Id, str], texts: dict[Id, str]) -> dict[Id, str]:
+        """Take the saved matcher if most of it is wanted; what has to be added."""
+        same = {number for number, text in texts.items() if old.get(number) == text}
+        if 2 * len(same) <= len(old):
+            return texts
+        self.matcher = saved
+        for gone in old.keys() - same:
+            saved.remove(gone)
+        return {number: text for number, text in texts.items() if number not in same}
 
     def _texts(
         self, filters: Iterable[tuple[int, str, str, str]]

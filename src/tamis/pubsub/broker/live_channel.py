@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Iterable
-from itertools import islice
+from itertools import groupby, islice
 from operator import add, attrgetter
 from typing import Protocol
 
@@ -25,6 +25,7 @@ from tamis.pubsub.broker.stored import Key, Stored, Tally, Version
 from tamis.pubsub.broker.subscription import Subscription
 
 _BODY, _SUBJECT = attrgetter("body"), attrgetter("subject")
+_NAME, _NUMBER, _PRINCIPAL = attrgetter("name"), attrgetter("number"), attrgetter("principal")
 Judged = tuple[Numbers, Numbers]  # see `Judge.judge`
 
 
@@ -103,23 +104,23 @@ class LiveChannel:
         channel held before, and spares reading those again that are still the same."""
         many = [Subscription(one, one.number, durable=True, bound=bound, window=window)
                 for one, bound in stored]  # fmt: skip
-        given = np.fromiter((s.number for s in many), np.int64, len(many))
+        given = np.fromiter(map(_NUMBER, many), np.int64, len(many))
         last = int(given.max(initial=0))
         free = np.ones(last + 1, bool)
         free[0] = free[given] = False
         self._free = np.flatnonzero(free).tolist()
         self._know(last)
         for one in many:
-            one.number = one.number or self.number_for()
+            if not one.number:
+                one.number = self.number_for()
             self._by_number[one.number] = one
         bad = self.judge.restore(map(Subscription.judge_filter, many), saved)
         for number, error in bad.items():
             if (held := self._by_number[int(number)]) is not None:
                 held.problem = str(error)
                 self.aside.add(held.name)
-        self.subscriptions.update((s.name, s) for s in many)
-        for one in many:
-            self.owned.add(one)
+        self.subscriptions.update(zip(map(_NAME, many), many, strict=True))
+        self.owned.add_many(many)
 
     def in_force(self, subscription: Subscription) -> bool:
         """Whether the copy gets all that it wants; a home always does."""
@@ -288,6 +289,19 @@ class Owned:
             kept = self._durable.setdefault(principal, [])
             if len(kept) < self.KEPT:
                 kept.append(subscription)
+
+    def add_many(self, subscriptions: list[Subscription]) -> None:
+        """Those of one principal often come together."""
+        first = 0
+        for principal, group in groupby(map(_PRINCIPAL, subscriptions)):
+            last = first + sum(1 for _ in group)
+            rest = iter(subscriptions[first:last])
+            while len(self._durable.get(principal, ())) < self.KEPT:
+                if (one := next(rest, None)) is None:
+                    break
+                self.add(one)
+            self.counts[principal] = self.counts.get(principal, 0) + sum(1 for _ in rest)
+            first = last
 
     def remove(self, subscription: Subscription) -> None:
         principal = subscription.principal

@@ -92,7 +92,8 @@ class Subscription:
         return self.versions[-1]
 
     def judge_filter(self) -> Filter:
-        return self.number, self.filter.subjects, self.filter.selector, self.bound
+        version = self.versions[-1]
+        return self.number, version.subjects, version.selector, self.bound
 
     def at(self, sequence: int) -> Version:
         return in_force(self.versions, sequence)

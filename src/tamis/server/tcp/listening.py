@@ -10,11 +10,11 @@ from typing import Generic, Protocol, TypeVar
 
 from tamis.server.sockets.accepting import Acceptor, listen
 from tamis.server.sockets.gate import Gate
-from tamis.server.sockets.rounds import SLICE
 
 Frame_co = TypeVar("Frame_co", covariant=True)
 _AHEAD = 1 << 12  # bytes of a peer that are read ahead; asyncio stops at twice as many
 _READ = 1 << 16  # bytes of a peer that are decoded at a time
+_LOOK = 4  # frames of a peer between two looks at whether the turn has time left
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
@@ -70,19 +70,19 @@ class Outbox:
     def __init__(self, writer: asyncio.StreamWriter, written: Callable[[int], None]) -> None:
         self._writer, self._written = writer, written
         self._waiting: deque[tuple[bytes, int]] = deque()
-        self._size = 0
+        self.size = 0  # bytes that wait
         self._more, self._less = asyncio.Event(), asyncio.Event()
         self._broken = False
 
     def put(self, data: bytes, count: int = 0) -> None:
         """`count`: how many messages of the broker this is."""
         self._waiting.append((data, count))
-        self._size += len(data)
+        self.size += len(data)
         self._more.set()
 
     async def below(self, most: int) -> None:
         """Wait until fewer bytes wait: who sends and does not read has to wait as well."""
-        while self._size > most:
+        while self.size > most:
             if self._broken:
                 raise ConnectionError("the peer is gone")
             self._less.clear()
@@ -104,7 +104,7 @@ class Outbox:
             data, count = self._waiting.popleft()
             self._writer.write(data)
             await self._writer.drain()
-            self._size -= len(data)
+            self.size -= len(data)
             self._less.set()
             if count:
                 self._written(count)
@@ -161,10 +161,12 @@ class Inbox(Generic[Frame_co]):
             count, rounds = 0, self._gate.rounds
             if not rounds.open():
                 await rounds.turn(first=True)
+            most = self._gate.share(self._limits.answers)
             for count, frame in enumerate(self._decoder.feed(data), 1):
-                await self._out.below(self._gate.share(self._limits.answers))
+                if self._out.size > most:
+                    await self._out.below(most)
                 yield frame
-                if not count % SLICE or not rounds.open():
+                if not count % _LOOK and not rounds.open():
                     await rounds.turn()
             self._await_rest(count > 0)
 
