@@ -85,15 +85,15 @@ class Mirror:
     ) -> None:
         """Look every so many seconds, until `stop` is set; `tell` each new version.
 
-        The first look must succeed. Later ones may meet a broker that is being restarted or is
-        busy: then `failed` gets the error, and the next look comes in its time.
+        The first look must succeed. Later ones may meet a broker that is being restarted, is busy
+        or fails: then `failed` gets the error, and the next look comes in its time.
         """
         ended, last = stop or threading.Event(), -1
         while True:
             try:
                 version = self.update()
-            except _PASSING as error:
-                if last < 0:
+            except TamisError as error:
+                if last < 0 or not (isinstance(error, _PASSING) or error.status >= 500):
                     raise
                 failed(error)
             else:
