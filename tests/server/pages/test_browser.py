@@ -75,6 +75,16 @@ def test_everybody_can_use_every_page(server, opened, name, look):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_the_bar_leads_to_every_part(server, opened):
+    with opened(server) as page:
+        bar = page.get_by_role("navigation", name="Pages")
+        names = bar.get_by_role("link").all_inner_texts()
+        assert names == ["Channels", "Subscriptions", "Flows", "Deliveries", "Why", "Playground"]
+        for name in names:
+            bar.get_by_role("link", name=name, exact=True).click()
+            assert bar.get_by_role("link", name=name, exact=True).get_attribute("aria-current")
+
+
 def test_the_story_of_figure_12(server, opened):
     """Find a channel, write a selector, see matches before saving, subscribe, ask why one did not
     come, end."""

@@ -114,6 +114,32 @@ def drain(talk):
         talk.recv(timeout=5)
 
 
+def test_a_socket_ends_with_its_principal_and_leaves_no_line_in_the_log(guarded, tokens, caplog):
+    boss = {"authorization": f"Bearer {tokens['boss']}"}
+    with guarded.http() as http, guarded.http(headers=boss) as api:
+        api.put("/api/channels/quotes", json={})
+        api.put("/api/principals/dave", json={"password": "one"})
+        api.post("/api/principals/dave/rights", json={"verb": "subscribe"})
+        log_in(http, "dave", "one")
+        with live(guarded, dict(http.cookies)) as talk:
+            for wrong in ("7", "{", '{"channel": "none"}', '{"channel": "quotes", "selector": "a <"}',
+                          '{"channel": "quotes", "after": -1}'):  # fmt: skip
+                talk.send(wrong)
+                assert '"type":"error"' in until_no_state(talk)
+            talk.send('{"channel": "quotes", "selector": "a < 3", "number": 5}')
+            assert until_no_state(talk) == '{"type":"watching","number":5}'
+            api.delete("/api/principals/dave")
+            with pytest.raises(ConnectionClosed):
+                drain(talk)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
+
+
+def until_no_state(talk):
+    while '"type":"state"' in (found := talk.recv(timeout=5)):
+        pass
+    return found
+
+
 def live(server, cookies, origin=None):
     headers = {"cookie": "; ".join(f"{k}={v}" for k, v in cookies.items())} if cookies else {}
     address = server.url.replace("http", "ws") + "/live"

@@ -107,7 +107,7 @@ class LiveSocket:
             view.close()
 
     async def _tell_figures(self) -> None:
-        while True:
+        while self._visit.error is None:
             caller = self._visit.caller
             channels = self.parts.channels.visible(caller)
             state = "refusing" if self.parts.hub.problem else "ok"

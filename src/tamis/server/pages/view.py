@@ -20,13 +20,7 @@ from tamis.server.web.answers import body
 MAX_FORM = 2 << 20  # bytes
 MAX_FIELDS = 1_000
 THEMES = ("light", "dark")
-PLACES = (
-    "/channels",
-    "/subscriptions",
-    "/deliveries",
-    "/why",
-    "/try",
-)  # pages that the bar leads to
+PLACES = ("/channels", "/subscriptions", "/flows", "/deliveries", "/why", "/try")  # in the bar
 DONE = {
     "made": "The subscription was made.",
     "changed": "The selector was changed.",
