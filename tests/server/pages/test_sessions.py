@@ -122,7 +122,8 @@ def test_a_socket_ends_with_its_principal_and_leaves_no_line_in_the_log(guarded,
         api.post("/api/principals/dave/rights", json={"verb": "subscribe"})
         log_in(http, "dave", "one")
         with live(guarded, dict(http.cookies)) as talk:
-            for wrong in ("7", "{", '{"channel": "none"}', '{"channel": "quotes", "selector": "a <"}',
+            for wrong in ("7", "{", '{"channel": "none"}',
+                          '{"channel": "quotes", "selector": "a <"}',
                           '{"channel": "quotes", "after": -1}'):  # fmt: skip
                 talk.send(wrong)
                 assert '"type":"error"' in until_no_state(talk)
