@@ -360,3 +360,25 @@ def test_a_copy_that_is_behind_does_not_call_the_log_another_one(net):
     writer.publish("quotes", {"price": 2.0})
     assert mine.get(15).sequence == 2
     assert mine.lost == []
+
+
+def test_an_agent_at_an_edge_hears_of_new_epochs_of_the_home(net):
+    """Else it would take the messages since then for those of the epoch before."""
+    writer = chain(net, "home", "north")
+    net.add("south", "home")
+    until(lambda: joined(net, "south"))
+    port = net.routers["home"].found.http
+    agent = net.agent("north", "south")
+    mine = agent.subscribe("quotes", "price > 0", durable="mine")
+    for price in (1.0, 2.0):
+        writer.publish("quotes", {"price": price})
+        mine.acknowledge(mine.get(5))
+        stop(net, "home")
+        net.add("home", http=Address("127.0.0.1", port))
+        until(lambda: joined(net, "north") and joined(net, "south"))
+    writer.publish("quotes", {"price": 3.0})
+    assert mine.get(10).sequence == 3
+    stop(net, "north")
+    writer.publish("quotes", {"price": 4.0})
+    assert mine.get(10).sequence == 4
+    assert mine.lost == []

@@ -341,6 +341,10 @@ class AsyncAgent:
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:
                     known.since = found["since"]
+            case "epoch":
+                known = self._subscribed.get(found["subscription"])
+                if known is not None:
+                    known.begin_epoch(found["epoch"], found["first"])
             case "replaced":
                 known = self._subscribed.get(found["subscription"])
                 if known is not None:

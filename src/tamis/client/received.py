@@ -125,6 +125,12 @@ class Subscribed:
         if self.durable and "/" not in self.channel and seen <= self.done.get("", 0):
             await self.agent.send({"type": "ack", "name": self.name, "sequence": lost.last})
 
+    def begin_epoch(self, epoch: str, first: int) -> None:
+        """The log was opened again; what came from `first` on before that is not in it."""
+        self.epoch = epoch
+        if self.highest.get("", (0, 0))[0] >= first:
+            self.replaced(first - 1)
+
     def replaced(self, agreed: int) -> None:
         """The broker's log is another one, from after `agreed` on: what comes next is new."""
         had = self.highest.get("", (0, 0))[0]

@@ -21,6 +21,7 @@ from tamis.errors import BusyError, HoleError, LogError, RegistryError, TamisErr
 from tamis.log import Log
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.changes import Change
+from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.live_channel import LiveChannel
 from tamis.pubsub.broker.machine import Broker, BrokerLimits, failed
@@ -95,6 +96,7 @@ class Hub:
         self.appended: Callable[[Block], None] = lambda _: None  # a block that was published here
         self.trimmed: Callable[[int, int], None] = lambda *_: None  # a channel, its new beginning
         self.in_force: dict[int, Callable[[Subscription, int], None]] = {}  # by session
+        self.new_epoch: dict[int, Callable[[Subscription, Epoch], None]] = {}  # by session
         self.left: Callable[[Subscription], None] = lambda _: None  # see `act.Left`
         self.last: list[Callable[[], None]] = []  # what is done before the files are closed
         self.closed: list[Callable[[], None]] = []  # and what afterwards
@@ -260,6 +262,7 @@ class Hub:
         self._sinks.pop(session, None)
         self._writers.pop(session, None)
         self.in_force.pop(session, None)
+        self.new_epoch.pop(session, None)
         self.broker.disconnect(session)
         self.pump()
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from tamis.errors import BusyError, HoleError, LogError, TamisError
 from tamis.pubsub.broker import actions as act
-from tamis.pubsub.broker.epochs import Epochs
+from tamis.pubsub.broker.epochs import Epoch, Epochs
 from tamis.pubsub.broker.intake import Draft
 from tamis.pubsub.broker.records import Block, Part
 from tamis.pubsub.broker.subscription import Subscription
@@ -54,7 +54,7 @@ class Node:
 
     def _open(self, channel: Open, epochs: Epochs) -> None:
         live, log = channel.live, self.hub.log
-        self.channel = channel
+        self.channel, self._epochs = channel, epochs
         self.number = number = channel.entry.number
         self.home = number not in log.copies
         oldest, following = log.bounds(number)
@@ -89,6 +89,8 @@ class Node:
             case fx.Close(link, reason):
                 self.close(link, self, reason)
             case fx.Keep() | fx.Store() | fx.Begin() | fx.Reset():
+                if isinstance(effect, fx.Keep):
+                    self._tell_epochs(effect.epochs)
                 if isinstance(effect, fx.Reset):
                     self._disk.clear()
                 self._disk.append(effect)
@@ -108,6 +110,21 @@ class Node:
                 if future is not None and not future.done():
                     future.set_result(effect)
                 self.router.cancel(effect.request)
+
+    def _tell_epochs(self, epochs: Epochs) -> None:
+        """Sessions hear of a new epoch before any message of it: what they had beyond its first
+        sequence is not what the log has there."""
+        known = set(self._epochs)
+        new = [epoch for epoch in epochs if epoch not in known]
+        self._epochs = epochs
+        live = self.hub.broker.channels.get(self.number)
+        if not new or live is None:
+            return
+        told = Epoch(epochs[-1].name, new[0].first)
+        for one in live.subscriptions.values():
+            tell = self.hub.new_epoch.get(one.session.id) if one.session is not None else None
+            if tell is not None:
+                tell(one, told)
 
     # --- the disk ----------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from tamis.errors import (
     TamisError,
 )
 from tamis.pubsub.broker import actions as act
-from tamis.pubsub.broker.epochs import Epochs, agreed
+from tamis.pubsub.broker.epochs import Epoch, Epochs, agreed
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
@@ -117,6 +117,7 @@ class Connection:
         self.session = parts.hub.connect(self._sink, write=None if arrow or origin else self._send)
         self.visit = parts.visits.enter(caller, self._send_away, self.session)
         parts.hub.in_force[self.session] = self._in_force
+        parts.hub.new_epoch[self.session] = self._new_epoch
         raw.attach(self._take, self._flush)
 
     @property
@@ -136,6 +137,10 @@ class Connection:
     def _in_force(self, one: Subscription, since: int) -> None:
         """The home of the channel has heard of it: nothing from `since` on is missed anywhere."""
         self._tell(type="in_force", subscription=one.label, since=since)
+
+    def _new_epoch(self, one: Subscription, epoch: Epoch) -> None:
+        """The home of the channel opened its log again; `first` is the first sequence since."""
+        self._tell(type="epoch", subscription=one.label, epoch=epoch.name, first=epoch.first)
 
     # --- out ------------------------------------------------------------------------
 
