@@ -13,9 +13,10 @@ from tamis.engine.ground.collecting import uncollected
 from tamis.engine.ground.ids import Id, check_id
 from tamis.engine.ground.layout import I8, U8
 from tamis.engine.ground.matches import Matches
-from tamis.engine.live.adding import OnError, add_all, refuse_taken, refuse_twin
+from tamis.engine.live.adding import OnError, add_all
 from tamis.engine.live.background import ENDING, Background
 from tamis.engine.live.generation import Contents
+from tamis.engine.live.id_table import refuse_taken, refuse_twin
 from tamis.engine.live.state import MOST_PAIRS, OverflowingError
 from tamis.engine.piecewise import PIECE, TableBatch, Tabular, attributes_of, counted, detailed
 from tamis.engine.reading.intake import Dialect, Intake

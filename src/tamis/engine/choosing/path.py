@@ -67,11 +67,6 @@ class Wanted:
     access: Access
     events: I4  # that any message may be asked for
 
-    @property
-    def listed(self) -> bool:
-        """Whether any path asks for events."""
-        return len(self.access.clusters) > 0 or len(self.events) > 0
-
 
 class PathInput(NamedTuple):
     """Messages as the paths of a segment see them."""
@@ -95,7 +90,7 @@ class Path(ABC):
     """Its arrays in snapshots: name -> type and width; a width of 0: one dimension."""
     KEEPS: ClassVar[bool] = True  # whether mode KEEP keeps its pairs: else it runs once more
 
-    BATCHES: ClassVar[bool] = False  # whether only batches take it
+    BATCHES: ClassVar[bool] = False  # whether it prepares batches, and leaves single messages
 
     @classmethod
     def claim(cls, claims: Claims, template: Template, members: I4) -> bool:

@@ -1,13 +1,13 @@
-"""Many subscriptions added at once, and ids that cannot be added."""
+"""Many subscriptions added at once."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from tamis.engine.ground.ids import Id, check_id, twin
+from tamis.engine.ground.ids import Id, check_id
 from tamis.engine.live.generation import Contents
-from tamis.engine.live.id_table import Slots
+from tamis.engine.live.id_table import refuse_taken
 from tamis.errors import SelectorError, SubscriptionError
 
 OnError = Callable[[Id, str, SelectorError | SubscriptionError], None]
@@ -44,20 +44,3 @@ def add_all(contents: Contents, given: list[Id], texts: list[str], on_error: OnE
     if ids:
         contents.append(list(ids), list(ids.values()), templates, sizes, keys)
     return len(ids)
-
-
-def refuse_taken(slots: Slots, id: Id, more: Mapping[Id, str]) -> None:
-    check_id(id)
-    if id in slots or id in more:
-        raise SubscriptionError(f"there is a subscription {id!r} already: remove or replace it")
-    refuse_twin(slots, id, more)
-
-
-def refuse_twin(slots: Slots, id: Id, more: Mapping[Id, str]) -> None:
-    """1 and "1" would be one and the same in Arrow, where ids of both types are texts."""
-    other = twin(id)
-    if other is not None and (other in slots or other in more):
-        raise SubscriptionError(
-            f"there is a subscription {other!r}, and {id!r} would look the same in Arrow: "
-            "choose another id, or give all of one type"
-        )

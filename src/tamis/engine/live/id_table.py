@@ -7,14 +7,15 @@ a cell is the number of a slot, and the matcher's list says which id that slot h
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tamis.critical_section import GATE
-from tamis.engine.ground.ids import Id
+from tamis.engine.ground.ids import Id, check_id, twin
 from tamis.engine.ground.layout import I4, I8
+from tamis.errors import SubscriptionError
 
 _FREE, _GONE, _TAKEN = 0, 1, 128  # marks: never taken, its id was removed, or 128 and more
 _MIX = secrets.randbits(64) | 1  # so that nobody can choose integers that meet in one cell
@@ -171,3 +172,20 @@ def _enter(table: _Table, hashes: I8, slots: I4) -> None:
         left = cells[at] != slots
         marks[at[~left]] = own[~left]
         at, own, slots = at[left] + 1 & table.mask, own[left], slots[left]
+
+
+def refuse_taken(slots: Slots, id: Id, more: Mapping[Id, str]) -> None:
+    check_id(id)
+    if id in slots or id in more:
+        raise SubscriptionError(f"there is a subscription {id!r} already: remove or replace it")
+    refuse_twin(slots, id, more)
+
+
+def refuse_twin(slots: Slots, id: Id, more: Mapping[Id, str]) -> None:
+    """1 and "1" would be one and the same in Arrow, where ids of both types are texts."""
+    other = twin(id)
+    if other is not None and (other in slots or other in more):
+        raise SubscriptionError(
+            f"there is a subscription {other!r}, and {id!r} would look the same in Arrow: "
+            "choose another id, or give all of one type"
+        )

@@ -158,7 +158,8 @@ class State:
         return tuple(parts)
 
     def _blocks(self, messages: Messages, lookups: Lookups) -> list[tuple[LivePart, PathInput]]:
-        heavy(len(messages) * sum(4 + len(part.segment) for part in self.parts))
+        if FIRST_USE.plain:
+            heavy(len(messages) * sum(4 + len(part.segment) for part in self.parts))
 
         def column(term: Derived) -> AnyColumn:
             return messages.column(term, lookups)

@@ -100,8 +100,11 @@ class Segment:
         few = length <= FEW_MESSAGES
         encoded = encode(self.index, length, column_of, None if few else self.words, plain)
         wanted = Wanted(self.access, self.events)
-        own = tuple(path.prepare(encoded, wanted) if path.busy else IDLE for path in self.paths)
-        if wanted.listed:
+        own = tuple(
+            path.prepare(encoded, wanted) if path.BATCHES else own
+            for path, own in zip(self.paths, self._own, strict=True)
+        )
+        if len(wanted.access.clusters) or len(wanted.events):
             block = block_of(self.index, encoded, wanted.access, wanted.events)
         else:
             block = block_without_events(encoded)
@@ -109,10 +112,11 @@ class Segment:
 
     def single(self, block: Block) -> PathInput:
         """A single message for the paths, which prepare nothing."""
-        return PathInput(block, self.access, self._singles)
+        return PathInput(block, self.access, self._own)
 
     @lazy
-    def _singles(self) -> tuple[Any, ...]:
+    def _own(self) -> tuple[Any, ...]:
+        """What paths prepare that prepare nothing: IDLE if they have nothing to run."""
         return tuple(None if path.busy and not path.BATCHES else IDLE for path in self.paths)
 
     def run(self, given: PathInput, output: Output, mode: int, *, rest: bool = False) -> None:

@@ -98,7 +98,7 @@ class _Readings:
         self.always: list[int] = []  # terms that need no attribute
         self.kept = 0
         self.several = any(has_several(term.term) for term in index.terms)
-        program = program_of(index)
+        self.program = program = program_of(index)
         programmed = program.terms if program else frozenset()
         for place, term in enumerate(index.terms):
             if place in programmed:
@@ -147,7 +147,7 @@ def encode_one(index: Index, single: Single) -> Block:
     found, new, joint = _met(readings, single, doubles)
     if new:
         found += _read(readings, new)
-    program = program_of(index)
+    program = readings.program
     if program is None and index.key_columns + len(index.terms) <= _NARROW:
         if joint:
             found += _joined(index, single, joint)

@@ -58,17 +58,13 @@ class DirectPath(Path):
     def plan(self) -> Plan:
         return plan_of(self.clusters, computed_terms(self.clusters.index))
 
-    @property
-    def busy(self) -> bool:
-        return self.clusters.busy
-
     def follow(self, old: Path) -> None:
         if "plan" in vars(old):
             self.plan  # noqa: B018 - batches are matched here, too
 
     def prepare(self, encoded: Encoded, wanted: Wanted) -> Any:
         length = encoded.flags.shape[1]
-        if length <= FEW_MESSAGES:
+        if length <= FEW_MESSAGES or not self.clusters.busy:
             return IDLE
         plan = self.plan
         wanted.access = plan.access
