@@ -149,7 +149,9 @@ def application(parts: Parts, origins: Origins) -> ASGIApp:
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket" and scope["path"] == "/live":
             await site.talk(WebSocket(scope, receive, send))
-        elif scope["type"] == "http" and site.knows(scope):
+        elif scope["path"].startswith("/api/") or scope["type"] != "http":
+            await programs(scope, receive, send)  # most requests: they pass no routes of pages
+        elif site.knows(scope):
             await site.answer(scope, receive, send)
         else:
             await programs(scope, receive, send)
