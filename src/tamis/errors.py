@@ -281,7 +281,7 @@ class StateError(TamisError):
     """A state or its summary cannot be used: what is wrong, where, and what to do.
 
     `limit` names the setting that was crossed, when one was; `rule` is the number of the rule
-    that is wrong, from 1 on, where it is one rule.
+    that is wrong, from 1 on; 0 if it is not one rule.
     """
 
     rule = 0
