@@ -17,7 +17,7 @@ import pytest
 from server.servers import QUOTES, served
 from tamis.errors import InputError
 from tamis.server.serve import Address
-from tamis.server.sockets.accepting import listen
+from tamis.server.sockets.accepting import _Accepted, listen
 from tamis.server.sockets.gate import (
     MOST_READ,
     Gate,
@@ -30,6 +30,7 @@ from tamis.server.sockets.rounds import Rounds
 from tamis.server.sockets.seldom import Seldom
 from tamis.server.sockets.unread import Unread
 from tamis.server.tcp.listening import Outbox
+from tamis.server.web.raw_socket import RawSocket
 
 QUICK = SocketLimits(greeting=0.4, arrival=0.4, unread=0.4)
 UPGRADE = (
@@ -472,3 +473,25 @@ def test_an_outbox_that_has_ended_lets_its_connection_go():
         assert seen() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("pieces", [[GET], [UPGRADE], [UPGRADE, frame(b"?")]])
+def test_connections_that_end_leave_no_work_for_the_garbage_collector(server, pieces):
+    gc.collect()
+    gc.disable()
+    try:
+        before = held()
+        for _ in range(3):
+            with connected(server) as peer:
+                for piece in pieces:
+                    peer.sendall(piece)
+                    assert peer.recv(4096)
+        wait_until(lambda: held() <= before)
+    finally:
+        gc.enable()
+
+
+def held():
+    """Sockets of connections, and what speaks over them, that take memory."""
+    kinds = (_Accepted, RawSocket, asyncio.Transport)
+    return sum(isinstance(one, kinds) for one in gc.get_objects())

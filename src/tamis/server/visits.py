@@ -25,6 +25,10 @@ _LOOK = 1.0  # seconds between two looks at what other processes changed
 Renewed = dict[Caller, Caller | AccessError]
 
 
+def _ended(_: AccessError) -> None:
+    pass
+
+
 class Visit:
     """One connection, and who is there: always with the rights that they have now."""
 
@@ -84,6 +88,7 @@ class Visits:
         self._by_session.pop(visit.session, None)
         if visit.timer is not None:
             visit.timer.cancel()
+        visit.end = _ended  # the connection, which holds its visit, goes at once then
 
     @contextmanager
     def during(self, caller: Caller) -> Iterator[Visit]:
@@ -105,9 +110,10 @@ class Visits:
 
     def _close(self, visit: Visit, error: AccessError) -> None:
         if visit in self._open:
+            end = visit.end
             self.leave(visit)
             visit.error = error
-            visit.end(error)
+            end(error)
 
     # --- changes ----------------------------------------------------------------------
 

@@ -165,6 +165,7 @@ class Acceptor:
         self._gate.leave(accepted.address)
         if (transport := self._transports.pop(accepted, None)) is not None:
             self._gate.lent.discard(transport)
+            vars(transport).pop("_read_ready_cb", None)  # by which asyncio's holds itself
 
     async def _watch(self) -> None:
         """Peers that do not read are disconnected."""

@@ -133,6 +133,7 @@ class Connection:
     def close(self) -> None:
         self.parts.visits.leave(self.visit)
         self.parts.hub.disconnect(self.session)
+        self.raw.detach()
 
     def _in_force(self, one: Subscription, since: int) -> None:
         """The home of the channel has heard of it: nothing from `since` on is missed anywhere."""

@@ -32,6 +32,14 @@ from tamis.server.web.frame_reader import (
 NAME = "tamis.socket"  # under which a connection's scope holds it
 
 
+def _drop(_: bytes) -> None:
+    pass
+
+
+def _do_nothing() -> None:
+    pass
+
+
 class RawSocket(WebSocketsSansIOProtocol):
     """`take` gets each message, `more` is called when the peer can be sent more.
 
@@ -71,10 +79,20 @@ class RawSocket(WebSocketsSansIOProtocol):
         else:
             self.resume()
 
+    def detach(self) -> None:
+        """Let go of the connection, which holds this in turn: else both would wait for the garbage
+        collector. What still comes is dropped."""
+        if self.take is not None:
+            self.take, self.more = _drop, _do_nothing
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self._deadline is not None:
             self._deadline.cancel()
+        # What refers to itself would wait for the garbage collector:
+        self.conn.parser.close()
+        if (scope := getattr(self, "scope", None)) is not None:
+            scope["extensions"].pop(NAME, None)
 
     # --- in -------------------------------------------------------------------------
 
