@@ -48,7 +48,7 @@ MOST_SHOWN = 30  # failures
 CHECKED = 200  # cases between two looks at the others
 FLOW = {"text": "space quotes(symbol: string, price: double)\nquotes -> Low : select price < 9"}
 HERE = {"c": "victim", "s": "mine", "p": "victim", "a": "price", "t": "0" * 16, "f": "flow",
-        "x": "Low"}  # fmt: skip
+        "x": "Low", "r": "router"}  # fmt: skip
 MESSAGE = {"attributes": {"price": 1.5, "symbol": "IBM", "volume": 3}, "subject": "a.b"}
 BODIES = {
     "ChannelForm": QUOTES, "Message": MESSAGE, "Wish": {"selector": "price > 1"}, "FlowForm": FLOW,

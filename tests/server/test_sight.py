@@ -33,7 +33,16 @@ MESSAGES = [
     {"subject": "a.x", "attributes": {"sym": "hiddenregion", "region": "US"}},
     {"subject": "b.hiddensubject", "attributes": {"sym": "hiddenvalue", "region": "EU"}},
 ] * 5
-NAMES = {"c": "q", "s": "bosses", "p": "boss", "a": "sym", "t": "0", "f": "flow", "x": "Far"}
+NAMES = {
+    "c": "q",
+    "s": "bosses",
+    "p": "boss",
+    "a": "sym",
+    "t": "0",
+    "f": "flow",
+    "x": "Far",
+    "r": "router",
+}
 ENDLESS = {"/api/events", "/api/channels/{c}/live", "/api/flows/{f}/spaces/{x}/live"}
 BODIES = (
     {}, {"subjects": "a.*"}, {"subjects": "a.x", "selector": "sym IS NOT NULL"},

@@ -28,11 +28,11 @@ from client import RefusedError as Refused
 STRANGERS = ["", "Bearer wrong", "Basic d3Jvbmc6d3Jvbmc=", "Basic ?", "Digest x"]
 FLOW = {"text": "space quotes(symbol: string, price: double)\nquotes -> Low : select price < 9"}
 HERE = {"c": "quotes", "s": "mine", "p": "boss", "a": "price", "t": "0" * 16, "f": "flow",
-        "x": "Low"}  # fmt: skip
+        "x": "Low", "r": "router"}  # fmt: skip
 NOWHERE = {name: name.upper() * len(value) for name, value in HERE.items()}
 BODIES = ({}, {"attributes": {}}, {"message": {}}, {"verb": "manage"}, {"text": ""}, FLOW, 7)
 _C, _S, _X = "/api/channels/{c}", "/api/channels/{c}/subscriptions/{s}", "/api/flows/{f}/spaces/{x}"
-_P = "/api/principals/{p}"
+_P, _L = "/api/principals/{p}", "/api/links/{r}/{c}"
 NEEDS = {  # any of these verbs; one who has all others is refused
     "subscribe": [f"GET {_C}/messages", f"GET {_C}/live", f"POST {_C}/check",
                   f"GET {_C}/values/{{a}}", f"PUT {_S}", f"GET {_X}/live",
@@ -41,7 +41,9 @@ NEEDS = {  # any of these verbs; one who has all others is refused
     "manage": [f"PUT {_C}", f"DELETE {_C}", "PUT /api/flows/{f}", "DELETE /api/flows/{f}",
                "GET /api/principals", f"PUT {_P}", f"DELETE {_P}", f"POST {_P}/rights",
                f"DELETE {_P}/rights", f"POST {_P}/tokens", f"GET {_P}/tokens",
-               f"DELETE {_P}/tokens/{{t}}", "GET /api/audit"],
+               f"DELETE {_P}/tokens/{{t}}", "GET /api/audit", "GET /api/links",
+               "POST /api/links/drain", f"POST {_L}/pause", f"POST {_L}/resume",
+               f"GET {_L}/why"],
     "subscribe manage": [f"POST {_C}/explain", f"POST {_C}/near", f"GET {_C}/subscriptions",
                          f"GET {_S}", f"DELETE {_S}", f"GET {_S}/dead", f"GET {_S}/versions",
                          f"POST {_S}/dead/retry", f"POST {_S}/pause", f"POST {_S}/resume",
