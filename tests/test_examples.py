@@ -13,6 +13,7 @@ import pyarrow.json
 import pyarrow.parquet as pq
 import pytest
 
+from dose import DEEP
 from tamis import Matcher
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -78,6 +79,7 @@ def _rows_of_duckdb(selector: str, database: duckdb.DuckDBPyConnection) -> set[i
     return {row for (row,) in rows}
 
 
+@pytest.mark.skipif(not DEEP, reason="four routers as processes: with HYPOTHESIS_PROFILE=deep")
 def test_branches_lose_and_double_nothing():
     """Four routers, a wire that is cut, one that is killed; the story checks itself."""
     told = subprocess.run([sys.executable, EXAMPLES / "branches" / "story.py"], check=True,
