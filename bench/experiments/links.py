@@ -29,7 +29,7 @@ ABOUT = (
 )
 SCALES = {
     "full": {"crossing": 200_000, "wants": 17_000, "edge": (10_000, 100_000), "changes": 500,
-             "subscriptions": 500, "messages": 20_000, "widths": (20, 49), "each": 100,
+             "subscriptions": 200, "messages": 10_000, "widths": (20, 49), "each": 50,
              "churn": 1_000},
     "quick": {"crossing": 20_000, "wants": 2_000, "edge": (10_000,), "changes": 100,
               "subscriptions": 100, "messages": 5_000, "widths": (5, 10), "each": 50,

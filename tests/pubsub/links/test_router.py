@@ -260,6 +260,25 @@ def test_only_what_the_bound_of_a_link_allows_crosses_it():
     assert [r.sequence for r in net.others["edge"].pop().records] == [1, 4]  # more than asked for
 
 
+def test_a_bound_holds_for_everything_below_its_link():
+    net = Net()
+    net.add("middle")
+    net.join("middle", "home", bound="symbol = 'A'")
+    net.publish(record(1, symbol="A"), record(2, symbol="B"))
+    edge = net.add("edge")
+    link = net.join("edge", "middle")
+    edge.put("s", ">", "")
+    net.publish(record(3, symbol="B"), record(4, symbol="A"))
+    net.cut(link)
+    net.routers["middle"].forget("edge")
+    net.publish(record(5, symbol="A"), record(6, symbol="B"))
+    net.join("edge", "middle")
+    assert net.sequences("edge") == [4, 5]
+    edge.fetch(1, 1, 6, [wire.Want(">", "")])
+    net.settle()
+    assert [r.sequence for r in net.others["edge"].pop().records] == [1, 4, 5]
+
+
 def test_a_want_that_cannot_be_judged_passes_all_within_the_bound():
     net = Net()
     edge = net.add("edge")
