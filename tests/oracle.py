@@ -8,6 +8,7 @@ condition tree and the schema.
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
@@ -286,6 +287,8 @@ def call(name: str, arguments: list[object], lookups: Lookups) -> object:
         return substr(first, *arguments[1:])
     if name == "abs":
         return arithmetic("*", first, -1 if kind(first) == "number" and first < 0 else 1)
+    if name in ("ipv4", "ipv6_high", "ipv6_low"):
+        return address(name, first)
     if name in ("lower", "upper", "casefold", "length"):
         if not isinstance(first, str):
             return None
@@ -299,6 +302,18 @@ def call(name: str, arguments: list[object], lookups: Lookups) -> object:
         return clean(name, lookup.get(first if len(arguments) == 1 else tuple(arguments)))
     except TypeError:  # a list can be no key, so it is a missing one
         return None
+
+
+def address(name: str, text: object) -> int | None:
+    """The number of an IPv4 address (-1 of IPv6), or half of one of IPv6, less 2^63."""
+    try:
+        found = ipaddress.ip_address(text) if isinstance(text, str) and "%" not in text else None
+    except ValueError:
+        return None
+    if found is None or found.version == 4:
+        return int(found) if found is not None and name == "ipv4" else None
+    halves = {"ipv4": 2**63 - 1, "ipv6_high": int(found) // 2**64, "ipv6_low": int(found) % 2**64}
+    return halves[name] - 2**63
 
 
 def substr(text: object, start: object, length: object = INT_MAX) -> object:

@@ -8,23 +8,10 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-TEXTS = [
-    "",
-    "a",
-    "A",
-    "ab",
-    "aB",
-    "abc",
-    "ba*b",
-    "a\\b",
-    "running",
-    "Run",
-    "x%y",
-    "x_y",
-    "ä",
-    "Ä",
-    "10",
-]
+TEXTS = ["", "a", "A", "ab", "aB", "abc", "ba*b", "a\\b", "running", "Run", "x%y", "x_y"]
+TEXTS += ["\N{LATIN SMALL LETTER A WITH DIAERESIS}", "\N{LATIN CAPITAL LETTER A WITH DIAERESIS}"]
+TEXTS += ["10", "10.1.2.3", "10.200.0.1", "2001:db8::7"]
+NETWORKS = ["10.0.0.0/8", "10.1.0.0/16", "10.1.2.0/23", "10.1.2.3/32", "2001:db8::/32"]
 NUMBERS = [-2, 2, 3, 2.5, 3.0, 5, 10, -7.25, 1000000]
 PATHS = [
     "source",
@@ -58,10 +45,12 @@ def leaf(random: Random, sns: bool) -> list[Any]:
 
 def value(random: Random, sns: bool) -> Any:
     kinds = ["text", "text", "number", "prefix", "suffix", "numeric", "anything", "exists"]
-    kind = random.choice(kinds if sns else [*kinds, "bool", "any case", "wildcard"])
+    kind = random.choice(kinds if sns else [*kinds, "bool", "any case", "wildcard", "cidr"])
     text = random.choice(TEXTS)
     if kind == "text":
         return text
+    if kind == "cidr":
+        return {"cidr": random.choice(NETWORKS)}
     if kind == "number":
         return random.choice(NUMBERS)
     if kind == "bool":

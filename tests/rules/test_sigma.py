@@ -42,6 +42,7 @@ def text(selection, how="sel", **options):
         ({"a|re": "x.*y"}, "a MATCHES 'x.*y'"),
         ({"a|re|i|s|m": "x.*y"}, "a MATCHES '(?ims)x.*y'"),
         ({"a|gt": 5, "b|lte": 2.5}, "a > 5 AND b <= 2.5"),
+        ({"a|cidr": "10.0.0.0/8"}, "a IN CIDR '10.0.0.0/8'"),
         ({"a|exists": True}, "a IS NOT NULL"),
         ({"a|exists": False}, "a IS NULL"),
         ({"a|neq": "b"}, "a IS NULL OR a NOT ILIKE 'b'"),
@@ -56,6 +57,16 @@ def text(selection, how="sel", **options):
 )  # fmt: skip
 def test_a_selection_becomes(selection, selector):
     assert text(selection) == selector
+
+
+def test_not_in_a_network():
+    """A field that is missing, or is no address, is not in the network."""
+    matcher = Matcher()
+    matcher.add("rule", text({"a|cidr": ["10.0.0.0/8", "2001:db8::/64"]}, "not sel"))
+    for outside in ({}, {"a": "x"}, {"a": "11.0.0.1"}, {"a": "2001:db9::"}, {"a": 5}):
+        assert matcher.match(outside) == ["rule"], outside
+    for inside in ("10.1.2.3", "2001:db8::1"):
+        assert matcher.match({"a": inside}) == []
 
 
 def test_windash_has_all_dashes():
@@ -98,7 +109,6 @@ def test_a_schema_decides_by_type():
 @pytest.mark.parametrize(
     ("selection", "construct"),
     [
-        ({"a|cidr": "10.0.0.0/8"}, "cidr"),
         ({"a|expand": "%admins%"}, "expand"),
         ({"a|hour": 5}, "hour"),
         ({"a|nonsense": 5}, "SigmaModifierError"),

@@ -11,6 +11,7 @@ ANY: Types = frozenset(Type)
 NUMBERS: Types = frozenset((Type.INT, Type.DOUBLE))
 ONLY: dict[Type, Types] = {t: frozenset((t,)) for t in Type}
 STRINGS, INTS, TIMESTAMPS = ONLY[Type.STRING], ONLY[Type.INT], ONLY[Type.TIMESTAMP]
+ADDRESSES = ("ipv4", "ipv6_high", "ipv6_low")  # parts of an address: language/addresses.py
 CALENDAR = ("year", "month", "day", "hour", "minute", "weekday")
 
 
@@ -39,6 +40,7 @@ SIGNATURES: dict[str, Signature] = {
     "trim": Signature((STRINGS,), Type.STRING, 1),
     "substr": Signature((STRINGS, INTS, INTS), Type.STRING, 2),
     **{name: Signature((TIMESTAMPS,), Type.INT, 1) for name in CALENDAR},
+    **{name: Signature((STRINGS,), Type.INT, 1) for name in ADDRESSES},
 }
 QUANTIFIERS = ("any", "all")  # of the elements of a list
 ITEM = "[]"  # labels['env']: the value of a map, by its key

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import cast
 
 from tamis.errors import SelectorError
+from tamis.language.addresses import in_networks, network
 from tamis.language.cursor import CLOSING
 from tamis.language.functions import FUNCTIONS
 from tamis.language.lexer import SOFT, unquote
@@ -265,10 +266,33 @@ class Parser(Operands):
         self.i += 1
         term = self.as_term(left, left.at)
         opening, at = self.kinds[self.i], self.places[self.i]
+        if opening == "name" and self.values[self.i].upper() == "CIDR" and self.sql:
+            return self.networks(term)
         if opening not in CLOSING:
             self.fail("IN needs a list", at, "write IN (1, 2), IN {a, b} or the range IN [1, 9]")
         self.i += 1
         found = self.range(term, at) if opening == "[" else self.listed(term, opening, at)
+        self.forbid_chain()
+        return found
+
+    def networks(self, term: Term) -> Condition:
+        """`IN CIDR '10.0.0.0/8'`, or a list of such."""
+        self.i += 1
+        opening, at = self.kinds[self.i], self.places[self.i]
+        if opening in ("(", "{"):
+            self.i += 1
+            listed = self.listed(term, opening, at)
+            assert isinstance(listed, In)
+            items = listed.values
+        else:
+            items = (self.item(bare=False),)
+        try:
+            for one in items:
+                if one.type is not Type.STRING:
+                    raise ConstantError("networks are strings", "write '10.0.0.0/8'")
+            found = in_networks(term, [network(str(one.value)) for one in items])
+        except ConstantError as error:
+            self.fail(error.what, at, error.hint)
         self.forbid_chain()
         return found
 

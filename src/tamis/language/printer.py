@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tamis.errors import SelectorError
+from tamis.language.addresses import network_text
 from tamis.language.lexer import is_plain
 from tamis.language.literals import timestamp_text
 from tamis.language.tree import (
@@ -71,6 +72,8 @@ def _predicate_text(node: Predicate, no: str) -> str:
     match node:
         case Compare(left, op, right):
             return f"{term_text(left)} {op} {term_text(right)}"
+        case Between(Call("ipv4", (term,))) if (found := network_text(node)) is not None:
+            return f"{term_text(term)} {no}IN CIDR '{found}'"
         case Between(term, low, high):
             return f"{term_text(term)} {no}BETWEEN {term_text(low)} AND {term_text(high)}"
         case In(term, values):

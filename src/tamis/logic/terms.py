@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tamis.errors import SelectorError
-from tamis.language.functions import CALENDAR, ITEM, SIGNATURES
+from tamis.language.addresses import number_of
+from tamis.language.functions import ADDRESSES, CALENDAR, ITEM, SIGNATURES
 from tamis.language.patterns import folded
 from tamis.language.tree import (
     Arithmetic,
@@ -203,6 +204,8 @@ def _function(name: str, arguments: list[object]) -> object:
         return argument if type_of(argument) in (Type.INT, Type.DOUBLE) else None
     if not isinstance(argument, str):
         return None
+    if name in ADDRESSES:
+        return number_of(name, argument)
     return len(argument) if name == "length" else CHANGES_TEXT[name](argument)
 
 

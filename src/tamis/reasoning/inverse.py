@@ -7,12 +7,14 @@ Arithmetic is undone step by step, functions by their usual inverses. Nothing he
 from __future__ import annotations
 
 import datetime
+import ipaddress
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from tamis.errors import SelectorError
+from tamis.language.addresses import V6
 from tamis.language.functions import CALENDAR
 from tamis.language.tree import (
     Arithmetic,
@@ -134,6 +136,8 @@ class Inverse:
                 yield from _moments(name, target)  # type: ignore[arg-type]
             case "length" if isinstance(target, int) and 0 <= target <= 10_000:
                 yield from ("a" * target, "A" * target, "x" * target)
+            case "ipv4" | "ipv6_high" | "ipv6_low" if type_of(target) is Type.INT:
+                yield from _addresses(name, target)  # type: ignore[arg-type]
             case "abs":
                 yield from (target, negate(target))
             case _ if isinstance(lookup, Mapping):
@@ -198,6 +202,17 @@ def _rights(op: str, left: object, target: object) -> list[object]:
         case "*":
             return _both(*_quotient(t, x))
     return _both(*_quotient(x, t), 1)
+
+
+def _addresses(name: str, target: int) -> Iterator[str]:
+    """Addresses of which that number is `target`."""
+    if name != "ipv4":
+        half = target + (1 << 63)
+        yield str(ipaddress.IPv6Address(half << 64 if name == "ipv6_high" else half))
+    elif target == V6:
+        yield "::"
+    elif 0 <= target < 1 << 32:
+        yield str(ipaddress.IPv4Address(target))
 
 
 def _moments(name: str, target: int) -> Iterator[object]:

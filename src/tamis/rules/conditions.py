@@ -27,6 +27,8 @@ from tamis.language import (
     Term,
     terms,
 )
+from tamis.language.addresses import in_network, network
+from tamis.language.literals import ConstantError
 from tamis.language.tree import Arithmetic, flat
 from tamis.schema import INT_MAX, INT_MIN, Scalar, Type
 
@@ -178,6 +180,22 @@ def forms_of(value: Scalar, kind: Type | None) -> list[Scalar]:
     else:
         forms = [value]
     return [one for one in forms if kind is None or Literal.of(one).type.like(kind)]
+
+
+def in_cidr(text: str, at: str) -> Callable[[Term], Condition]:
+    """The term is an address of the network."""
+    try:
+        found = network(string(text, at))
+    except ConstantError as error:
+        raise RuleError(f"{text[:60]!r}: {error.what}", construct="cidr", at=at) from None
+
+    def holds(term: Term) -> Condition:
+        try:
+            return in_network(term, found)
+        except ConstantError as error:
+            raise RuleError(error.what, construct="cidr of a list", at=at) from None
+
+    return holds
 
 
 def number(value: int | float, at: str, largest: float = float(INT_MAX)) -> int | float:

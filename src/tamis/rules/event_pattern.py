@@ -25,7 +25,7 @@ from tamis.language import (
     Text,
 )
 from tamis.language.tree import CompareOp
-from tamis.rules.conditions import all_of, any_of, equal, like, number, string, within
+from tamis.rules.conditions import all_of, any_of, equal, in_cidr, like, number, string, within
 from tamis.rules.shapes import Predicate, Shapes
 from tamis.schema import Shape, Type
 
@@ -177,7 +177,9 @@ class Pattern:
         if word == "numeric":
             return self.range(value, name, at)
         if word == "cidr":
-            _fail("the language has no test of networks yet", "cidr", at)
+            if not isinstance(value, str) or "/" not in value:
+                _fail("cidr takes a network such as '10.0.0.0/8'", "cidr", at)
+            return self.on_texts(in_cidr(value, at), name)
         make = _TEXTS[word]
         if word in ("prefix", "suffix") and isinstance(value, dict):
             if list(value) != ["equals-ignore-case"]:

@@ -36,6 +36,7 @@ from tamis.rules.conditions import (
     any_of,
     defined,
     equal,
+    in_cidr,
     like,
     refuted,
     string,
@@ -156,7 +157,9 @@ class TamisBackend(Backend):
         return Regex(Attribute(field), f"(?{flags}){pattern}" if flags else pattern)
 
     def convert_condition_field_eq_val_cidr(self, cond: Any, state: Any) -> Condition:
-        _fail("the language has no test of networks yet", "cidr", cond.field)
+        if self._type(cond.field) not in (None, Type.STRING):
+            return Constant(False)
+        return in_cidr(str(cond.value.network), cond.field)(Attribute(cond.field))
 
     def convert_condition_field_compare_op_val(self, cond: Any, state: Any) -> Condition:
         value, kind = checked(cond.value.number.number, cond.field), self._type(cond.field)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tamis.engine.values.address_words import addresses
 from tamis.engine.values.column_texts import Words
 from tamis.engine.values.container_columns import fact_of, item_of, size_of
 from tamis.engine.values.typed_columns import (
@@ -21,7 +22,7 @@ from tamis.engine.values.typed_columns import (
     to_values,
     undefined,
 )
-from tamis.language.functions import CALENDAR
+from tamis.language.functions import ADDRESSES, CALENDAR
 from tamis.language.tree import (
     Arithmetic,
     Attribute,
@@ -143,6 +144,8 @@ def _typed(term: Derived, parts: list[Column], lookups: Lookups) -> AnyColumn:
             return _positive(column)
         case Call("lower" | "upper" | "casefold" | "length" | "trim" as name, (_,)):
             return _of_text(name, parts[0])
+        case Call(name, (_,)) if name in ADDRESSES:
+            return _of_address(name, parts[0])
         case Call(name, (_,)) if name in CALENDAR:
             return _of_calendar(name, parts[0])
         case Call("coalesce") if None not in (kinds := _kinds(parts)) and len(kinds) < 2:
@@ -264,6 +267,15 @@ def _of_text(name: str, column: Column) -> Column:
         trimmed = Words([text.strip(" ") for text in column.texts])
         return Column(Type.STRING, column.valid, column.data, trimmed)
     return Column(Type.STRING, column.valid, column.data, column.texts.cased(name))
+
+
+def _of_address(name: str, column: Column) -> Column:
+    if column.type is not Type.STRING:
+        return undefined(len(column))
+    valid, numbers = addresses(name, column.texts)
+    if not len(numbers):
+        return undefined(len(column))
+    return Column(Type.INT, column.valid & valid[column.data], numbers[column.data])
 
 
 def _of_calendar(name: str, column: Column) -> Column:

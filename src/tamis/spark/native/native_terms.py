@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 (its usual name)
 
-from tamis.language.functions import CALENDAR
+from tamis.language.functions import ADDRESSES, CALENDAR
 from tamis.logic import FUNCTIONS
 from tamis.schema import INT_MIN, Type
 from tamis.spark.native.borrowed import cased
@@ -88,6 +88,8 @@ def call(name: str, arguments: list[Value], *, python: bool) -> Value:
         return _of_calendar(name, value)
     if value.type is not Type.STRING:
         return undefined(FUNCTIONS[name])
+    if name in ADDRESSES:
+        raise NotNative(f"{name}() has no expression in Spark")
     if name == "length":
         return Value(F.length(value.column).cast("long"), Type.INT)
     if name == "trim":
