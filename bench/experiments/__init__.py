@@ -14,6 +14,7 @@ _NAMES = (
         "relevance",
         "relevance_texts",
         "lists",
+        "networks",
         "general",
         "updates",
         "memory",

@@ -10,7 +10,11 @@ import pytest
 import oracle
 from language.test_addresses import addresses
 from tamis import Matcher, Schema
+from tamis.engine.encode.address_words import addresses as encoded
+from tamis.engine.encode.column_texts import Words
 from tamis.language import parse
+from tamis.language.addresses import number_of
+from tamis.language.functions import ADDRESSES
 from tamis.reasoning import covers
 
 TEXTS = addresses(Random(28), 400)
@@ -54,6 +58,25 @@ def test_networks_agree_with_the_oracle(semantics, schema):
     ]
     assert matcher.match_batch(messages).to_pylist() == expected
     assert [matcher.match(message) for message in messages[::9]] == expected[::9]
+
+
+def test_kernels_read_addresses_as_the_language_does():
+    texts = addresses(Random(6), 2_000)
+    texts += [
+        "1:2:3:4:5:6:7::",
+        "::1:2:3:4:5:6:7",
+        "1:2:3:4::5:6:7:8",
+        "1::2::3",
+        ":1",
+        "1:",
+        ":::",
+    ]
+    texts += ["1:2:3:4:5:6:1.2.3.4", "::1.2.3.4", "1:2:3:4:5:6:7:1.2.3.4", "::1.2.3", "1.2.3.4::"]
+    texts += ["12345::", "::g", "::1.2.3.4:5", "::01.2.3.4", "ABCD::ef"]
+    for name in ADDRESSES:
+        valid, numbers = encoded(name, Words(texts))
+        found = [int(n) if v else None for v, n in zip(valid, numbers, strict=True)]
+        assert found == [number_of(name, text) for text in texts]
 
 
 def test_addresses_of_lists():
