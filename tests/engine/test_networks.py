@@ -10,8 +10,8 @@ import pytest
 import oracle
 from language.test_addresses import addresses
 from tamis import Matcher, Schema
-from tamis.engine.encode.address_words import addresses as encoded
-from tamis.engine.encode.column_texts import Words
+from tamis.engine.values.address_words import addresses as encoded
+from tamis.engine.values.column_texts import Words
 from tamis.language import parse
 from tamis.language.addresses import number_of
 from tamis.language.functions import ADDRESSES

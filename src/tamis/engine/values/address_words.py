@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tamis.engine.values.column_texts import Words
 from tamis.engine.ground.layout import I8
+from tamis.engine.values.column_texts import Words
 from tamis.jit.kernel import kernel
 from tamis.language.addresses import V6
 
