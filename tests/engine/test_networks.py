@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 import oracle
+from dose import dose
 from language.test_addresses import addresses
 from tamis import Matcher, Schema
 from tamis.engine.values.address_words import addresses as encoded
@@ -17,7 +18,7 @@ from tamis.language.addresses import number_of
 from tamis.language.functions import ADDRESSES
 from tamis.reasoning import covers
 
-TEXTS = addresses(Random(28), 400)
+TEXTS = addresses(Random(28), dose(120, 1_000))
 
 
 def network(random: Random) -> str:
@@ -45,7 +46,7 @@ def test_networks_agree_with_the_oracle(semantics, schema):
     if schema is None and semantics == "default":
         schema = Schema.of(a=(str, "10.1.1.1"), n=int)
     random = Random(f"{semantics}{schema is None}")
-    texts = selectors(random, 60)
+    texts = selectors(random, dose(25, 200))
     messages = [{"a": text, "n": random.randrange(8)} for text in TEXTS]
     messages += [{"n": 1}, {"a": "10.0.0.1"}, {"a": None, "n": 2}]
     if schema is None:
@@ -61,7 +62,7 @@ def test_networks_agree_with_the_oracle(semantics, schema):
 
 
 def test_kernels_read_addresses_as_the_language_does():
-    texts = addresses(Random(6), 2_000)
+    texts = addresses(Random(6), 1_000)
     texts += [
         "1:2:3:4:5:6:7::",
         "::1:2:3:4:5:6:7",
