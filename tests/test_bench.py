@@ -21,6 +21,8 @@ from bench.experiments import EXPERIMENTS
 from bench.measure import in_own_process, machine, peer_rate
 from bench.workloads import general, icse, mixed, rules, stock
 
+pytestmark = pytest.mark.slow
+
 
 def oracle_counts(conditions, table, semantics="sql", schema=None):
     rows = table.to_pylist()

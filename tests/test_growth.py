@@ -23,6 +23,8 @@ from tamis.messages import parse_xml, read, read_schema
 from tamis.messages.texts import from_text, guess
 from tamis.schema import Schema
 
+pytestmark = pytest.mark.slow
+
 FLOOR = 0.03  # seconds that prove nothing
 SMALL, LARGE = 1_000, 4_000
 

@@ -11,7 +11,6 @@ import tomllib
 from importlib import metadata
 from pathlib import Path
 
-import grimp
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -83,33 +82,6 @@ def test_tour_shows_every_room_of_the_engine():
     assert sorted(shown) == sorted(layers)
     folders = [name for name in layers if (ROOT / "src/tamis/engine" / name).is_dir()]
     assert [name for name in shown if name in folders] == folders
-
-
-def test_no_two_modules_of_the_engine_share_a_name():
-    rooms = [ROOT / "src" / "tamis" / room for room in ("diagram", "engine", "reasoning", "table")]
-    modules = [path for room in rooms for path in room.rglob("*.py") if path.stem[0] != "_"]
-    names = [path.stem for path in modules] + [
-        path.name for room in rooms for path in room.iterdir() if path.is_dir()
-    ]
-    assert sorted(name for name in set(names) if names.count(name) > 1 and name[0] != "_") == []
-
-
-def test_no_two_folders_of_the_engine_import_each_other():
-    """A folder that holds its ground and its face side by side would."""
-    graph = grimp.build_graph("tamis", cache_dir=None)
-    packages = {module.rpartition(".")[0] for module in graph.modules}
-    links = {
-        (_folder(module, packages), _folder(other, packages))
-        for module in graph.modules
-        for other in graph.find_modules_directly_imported_by(module)
-    }
-    both = {tuple(sorted(pair)) for pair in links if pair[0] != pair[1] and pair[::-1] in links}
-    rooms = ("tamis.engine", "tamis.jit")
-    assert [pair for pair in both if all(name.startswith(rooms) for name in pair)] == []
-
-
-def _folder(module: str, packages: set[str]) -> str:
-    return module if module in packages else module.rpartition(".")[0]
 
 
 def _shown(table: str) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from server.servers import QUOTES, served
 from tamis.client import Agent, AsyncAgent
 from tamis.errors import BusyError, SubscriptionError, TamisError
-from tamis.server.serve import Address
+from tamis.server.process.serve import Address
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_errors_have_the_status_of_the_broker(agent):
 
 def test_a_server_that_comes_back_is_found_again(tmp_path):
     from server.servers import served as serve
-    from tamis.server.serve import Address
+    from tamis.server.process.serve import Address
 
     with serve(tmp_path) as first:
         port = first.found.http

@@ -25,7 +25,9 @@ from tamis.errors import (
     TamisError,
     UnreachableError,
 )
-from tamis.server.serve import MAX_FRAME, Address
+from tamis.server.process.serve import MAX_FRAME, Address
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

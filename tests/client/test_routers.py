@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from server.servers import QUOTES, served
 from tamis.client import Agent
-from tamis.server.serve import Address
+from tamis.server.process.serve import Address
 
 
 class Wire:

@@ -22,7 +22,7 @@ from tamis.messages.texts import from_value
 from tamis.messages.typed_tables import to_batch
 from tamis.schema import Schema
 
-ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "8"))
 
 
 def conditions_for(rng: random.Random, schema: Schema | None, count: int) -> list:

@@ -10,6 +10,8 @@ import pytest
 
 from tamis import Matcher, Schema
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = Schema.of({"n": int, "s": str})
 TABLE = pa.table({"n": [0, 1, 2, 3], "s": ["a", "b", "c", "d"]})
 

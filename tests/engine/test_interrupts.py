@@ -20,6 +20,8 @@ from tamis import Matcher
 from tamis.critical_section import atomic, uninterrupted
 from tamis.jit.kernel import kernel
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent / "interrupted.py"
 ROUNDS = int(os.environ.get("TAMIS_INTERRUPTS", "24"))  # 1,000 take some eight minutes
 FORKS = int(os.environ.get("TAMIS_FORKS", "20"))

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parent
 CHOSEN = (
     "test_agreement.py",
@@ -17,9 +19,11 @@ CHOSEN = (
 CHOSEN += ("test_text_index.py", "test_plain_columns.py")
 # What is slow without the JIT and runs no other kernels.
 SLOW = "not total and not default and not (wide and not strict) and not large and not long"
-SLOW += " and not (many_columns and not (strict and None))"
+SLOW += " and not (many_columns and not (strict and None)) and not more_attributes"
+SLOW += " and not (test_direct and batches_agree and (sql or False))"
 
 
+@pytest.mark.slow
 def test_the_engine_agrees_with_the_oracle_without_the_jit() -> None:
     """A number that overflows is wrapped in silence by compiled code; here it is a warning."""
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]

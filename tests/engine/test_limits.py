@@ -15,6 +15,8 @@ from tamis import Matcher, SelectorError
 from tamis.language import Limits
 from tamis.language.tree import Condition
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(length=1_000_000, depth=3_000)
 MEGABYTES = 10.0
 Message = dict[str, object]

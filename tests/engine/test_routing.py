@@ -20,7 +20,7 @@ from tamis.messages.texts import from_value
 from tamis.messages.typed_tables import to_batch
 from tamis.schema import Type
 
-ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "12"))
+ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "8"))
 NUMBERS = (Type.INT, Type.DOUBLE)
 
 

@@ -14,6 +14,8 @@ from tamis import Matcher, Schema
 from tamis.language import parse
 from tamis.logic import Semantics
 
+pytestmark = pytest.mark.slow
+
 RULES = int(os.environ.get("TAMIS_RULES", "120"))
 EVENTS = int(os.environ.get("TAMIS_EVENTS", "60"))
 Event = dict[str, object]

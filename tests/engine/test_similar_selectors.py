@@ -21,6 +21,8 @@ from tamis.language import Limits, parse
 from tamis.logic import SEMANTICS, All, Formula, Literal, Semantics
 from tamis.schema import Attribute, Scalar, Schema, Shape, Type
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime.datetime(2013, 1, 1, 12, tzinfo=datetime.UTC)
 VALUES: dict[Type, tuple[Scalar, Scalar]] = {
     Type.INT: (1, 2),

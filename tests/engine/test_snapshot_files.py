@@ -19,6 +19,8 @@ from tamis.engine.snapshot import file as container
 from tamis.engine.snapshot.saving import arrays_of
 from tamis.files import flush, staged
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

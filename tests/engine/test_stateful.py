@@ -24,6 +24,8 @@ from tamis.messages.texts import from_value
 from tamis.messages.typed_tables import to_batch
 from tamis.schema import Type
 
+pytestmark = pytest.mark.slow
+
 BAD = ("a =", "(a = 1", "a = 'x", "a = 1 b = 2", "a IN ()", "nowhere(a) = 1", "a MATCHES '('", "\0")
 seeds = st.integers(0, 2**32)
 numbers = st.integers(0, 30)

@@ -22,6 +22,8 @@ from tamis.flow.text.flow_printer import step_text
 from tamis.language import Not, canonical, parse
 from tamis.logic import value
 
+pytestmark = pytest.mark.slow
+
 SEEDS = dose(40, 2_000)
 FIGURE_2 = """
 space NYSE(issue: string, price: double, vol: int)
@@ -305,6 +307,7 @@ def test_the_cases_of_one_arc_have_a_limit_that_is_named():
         decision(graph, graph.arcs[0])
 
 
+@settings(max_examples=dose(30, 1_000), deadline=None)
 @given(runs(), st.integers(0, 2**32))
 def test_subscriptions_on_sources_get_what_they_got_before(given_run, seed):
     graph, messages = given_run

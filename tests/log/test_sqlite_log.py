@@ -15,6 +15,8 @@ from tamis.pubsub.broker import intake
 from tamis.pubsub.broker.epochs import agreed
 from tamis.pubsub.broker.records import Block, Record
 
+pytestmark = pytest.mark.slow
+
 BODY = b'{"symbol": "IBM", "price": 120.5}'
 
 

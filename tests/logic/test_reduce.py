@@ -9,6 +9,7 @@ from hypothesis import given
 
 import oracle
 import strategies as st
+from dose import dose
 from tamis.errors import MessageError
 from tamis.language.tree import Condition
 from tamis.logic import SEMANTICS, Semantics, finder, reduce, satisfied
@@ -38,7 +39,7 @@ def expected(
 @pytest.mark.parametrize("typed", [False, True])
 def test_reduced_formulas_agree_with_the_oracle(semantics: Semantics, typed: bool) -> None:
     rng = random.Random(f"{semantics}{typed}")
-    for _ in range(2_000):
+    for _ in range(dose(1_000, 5_000)):
         schema = st.random_schema(rng) if typed or semantics == "total" else None
         condition = st.random_condition(rng, schema, lookups=tuple(st.LOOKUPS))
         for _ in range(5):

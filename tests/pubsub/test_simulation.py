@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
 from pubsub import simulated_faults
 from pubsub.simulation import simulate
 
-SEEDS = int(os.environ.get("TAMIS_SEEDS", "200"))
+pytestmark = pytest.mark.slow
+
+SEEDS = int(os.environ.get("TAMIS_SEEDS", "120"))
 
 
 def test_simulated_crashes_lose_and_double_nothing():

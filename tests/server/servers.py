@@ -11,7 +11,7 @@ import httpx
 
 from tamis.server import folder
 from tamis.server.hub import Hub
-from tamis.server.serve import Address, Settings, running
+from tamis.server.process.serve import Address, Settings, running
 
 
 def hub_at(directory: Path) -> Hub:

@@ -16,7 +16,7 @@ from tamis.cli import main
 from tamis.errors import InputError
 from tamis.registry import Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
-from tamis.server.serve import Address
+from tamis.server.process.serve import Address
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ import pytest
 
 from tamis.server.detaching import announce
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MESSAGE = '{"sequence": 1, "subject": "quotes", "attributes": {"symbol": "IBM", "price": 95.0}}'
 

@@ -12,7 +12,7 @@ import pytest
 
 from server.servers import QUOTES, served
 from tamis.engine.matcher import Matcher
-from tamis.server.web import http as http_module
+from tamis.server.web.application import http as http_module
 
 
 @pytest.fixture(scope="module")

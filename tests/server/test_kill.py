@@ -17,6 +17,8 @@ import pytest
 from server.servers import QUOTES
 from tamis.client import Agent
 
+pytestmark = pytest.mark.slow
+
 MAIN = "import sys; from tamis.cli import main; sys.exit(main())"
 KILLS = int(os.environ.get("TAMIS_KILLS", "10"))
 
@@ -141,7 +143,7 @@ def test_it_stops_cleanly_when_asked_to(running):
 
 ASKED_EARLY = """
 import os, signal
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 
 load = Parts.start
 

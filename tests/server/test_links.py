@@ -22,7 +22,7 @@ from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.links.link_frames import Ack, encode
 from tamis.registry.registry_values import Principal, Right
 from tamis.server.access import new_token
-from tamis.server.serve import Address
+from tamis.server.process.serve import Address
 
 
 class Network:

@@ -13,7 +13,7 @@ from server.servers import QUOTES, served
 from tamis.client import Agent
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.subjects.subject import SubjectFilter
-from tamis.server import replays
+from tamis.server.assembly import replays
 from tamis.server.subscribing import Subscribing
 from tamis.server.web.routes import inspecting
 

@@ -11,7 +11,8 @@ from server.servers import QUOTES, served
 from tamis.engine.live.id_table import Slots
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.schema import Schema
-from tamis.server import parts, snapshots
+from tamis.server import snapshots
+from tamis.server.assembly import parts
 from tamis.server.snapshots import Snapshots
 
 LANGUAGE = Language(Schema.of(symbol=str, price=float))

@@ -16,7 +16,7 @@ import pytest
 
 from server.servers import QUOTES, served
 from tamis.errors import InputError
-from tamis.server.serve import Address
+from tamis.server.process.serve import Address
 from tamis.server.sockets.accepting import _Accepted, listen
 from tamis.server.sockets.gate import (
     MOST_READ,

@@ -16,7 +16,7 @@ from tamis.cli import main
 from tamis.client import Agent
 from tamis.client.mirror import Mirror
 from tamis.errors import InputError, UnreachableError
-from tamis.server.serve import Address, Settings
+from tamis.server.process.serve import Address, Settings
 from tamis.server.sockets.limits import SocketLimits
 
 pytestmark = pytest.mark.skipif(

@@ -284,7 +284,7 @@ def test_a_durable_subscription_waits_for_its_right(alice):
 
 
 def test_a_replay_is_over_when_its_right_is(server, alice, monkeypatch):
-    from tamis.server import replays
+    from tamis.server.assembly import replays
 
     monkeypatch.setattr(replays, "_AT_ONCE", 1)
     first, *_ = alice.publish(*["IBM"] * 50)

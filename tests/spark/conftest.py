@@ -11,13 +11,6 @@ from tamis.errors import TamisError
 pytest.importorskip("pyspark", reason="PySpark is not installed: requirements/spark.txt")
 
 
-def pytest_collection_modifyitems(items):
-    """With --dist=loadgroup, all tests of Spark share one process and so one session."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-
-
 @pytest.fixture(scope="session")
 def spark():
     from tamis.spark.spark_session import check_java, session

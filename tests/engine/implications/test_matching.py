@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from bench.workloads import icse, stock
 
-ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "6"))
+ROUNDS = int(os.environ.get("TAMIS_ROUNDS", "4"))
 XYZ = Schema.of(x=int, y=int, z=int)
 
 

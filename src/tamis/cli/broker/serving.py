@@ -112,7 +112,7 @@ def serve(
         return
     import logging
 
-    from tamis.server.serve import Address, Settings, run
+    from tamis.server.process.serve import Address, Settings, run
     from tamis.server.sockets.limits import SocketLimits
 
     level = logging.WARNING if quiet else logging.INFO
@@ -179,7 +179,7 @@ def _mail_server(smtp: str, sender: str) -> MailServer:
     import os
 
     from tamis.server.deliveries import MailServer
-    from tamis.server.serve import Address
+    from tamis.server.process.serve import Address
 
     found, login = Address.parse(smtp, 25), ("TAMIS_SMTP_USER", "TAMIS_SMTP_PASSWORD")
     if not sender:

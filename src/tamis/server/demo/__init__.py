@@ -19,8 +19,8 @@ import msgspec
 from tamis.errors import InputError, TamisError
 from tamis.pubsub.broker import actions as act
 from tamis.server.access import LOCAL, LOCAL_TENANT, Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import ChannelForm
-from tamis.server.parts import Parts
 from tamis.server.publishing import Message
 from tamis.server.spaces import FlowForm
 from tamis.server.subscribing import Wish

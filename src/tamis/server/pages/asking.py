@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.frames import encode
-from tamis.server.parts import Parts
 from tamis.server.web.routes.table import ROUTES
 
 _HANDLERS = {(entry.method, entry.path): entry.handler for entry in ROUTES}

@@ -18,10 +18,10 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.judge import Judge
 from tamis.pubsub.broker.records import Record
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open
 from tamis.server.frames import encode
 from tamis.server.numbers import Whole
-from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.web.frame_reader import POLICY
 from tamis.server.web.raw_socket import RawSocket

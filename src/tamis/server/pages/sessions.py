@@ -20,7 +20,7 @@ from starlette.responses import Response
 
 from tamis.errors import AccessError
 from tamis.server.access import Caller, digest, unknown
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 
 LASTS = 12 * 3600  # seconds after which a session ends
 IDLE = 2 * 3600  # seconds without a request after which it ends

@@ -14,15 +14,15 @@ from starlette.websockets import WebSocket
 
 from tamis.errors import AccessError, TamisError
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.pages.asking import Api
 from tamis.server.pages.live_socket import LiveSocket
 from tamis.server.pages.rendering import HEADERS, static
 from tamis.server.pages.sessions import Sessions, give_cookie
 from tamis.server.pages.table import PAGES, Page
 from tamis.server.pages.view import View, address, place, read_form
-from tamis.server.parts import Parts
 from tamis.server.web.answers import failed
-from tamis.server.web.http import application as api
+from tamis.server.web.application.http import application as api
 from tamis.server.web.origins import Origins
 from tamis.server.web.raw_socket import NAME
 

@@ -11,10 +11,10 @@ from starlette.responses import RedirectResponse, Response
 
 from tamis.errors import FlowError, InputError, SelectorError, TamisError
 from tamis.server.access import LOCAL, Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.pages.asking import Api
 from tamis.server.pages.rendering import HEADERS, rendered
 from tamis.server.pages.sessions import Sessions
-from tamis.server.parts import Parts
 from tamis.server.web.answers import body
 
 MAX_FORM = 2 << 20  # bytes

@@ -13,9 +13,9 @@ from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.subjects.subject import Subject
 from tamis.pubsub.wire.attribute_tests import filter_of
 from tamis.pubsub.wire.wire_messages import AddSubject, GetCache, Resubscription, Subscription
+from tamis.server.assembly.replays import replayed
 from tamis.server.channels import Open
 from tamis.server.numbers import sequence_or_text
-from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from tamis.pubsub.wire.wire_messages import (
     Unsubscription,
 )
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open
-from tamis.server.parts import Parts
 from tamis.server.publishing import LARGE
 from tamis.server.publishing import Message as Published
 from tamis.server.tcp import packet_commands, packet_subscriptions

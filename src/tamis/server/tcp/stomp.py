@@ -25,8 +25,8 @@ from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.stomp_frames import Decoder, Frame, encode
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.numbers import is_whole, sequence_or_text, whole
-from tamis.server.parts import Parts
 from tamis.server.publishing import LARGE, Message
 from tamis.server.subscribing import Wish, check_label
 from tamis.server.tcp.listening import Inbox, Listener, Outbox, address_of

@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from tamis.errors import BusyError, InputError, TamisError
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.frames import encode
 from tamis.server.numbers import whole
-from tamis.server.parts import Parts
 from tamis.server.web.json_socket import told
 
 MAX_REQUEST = 32 << 20  # bytes of one request

@@ -22,10 +22,10 @@ from tamis.pubsub.broker.epochs import Epoch, Epochs, agreed
 from tamis.pubsub.broker.stored import Key
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open
 from tamis.server.frames import encode
 from tamis.server.numbers import Whole
-from tamis.server.parts import Parts
 from tamis.server.publishing import Message
 from tamis.server.spaces import leave
 from tamis.server.subscribing import Wish

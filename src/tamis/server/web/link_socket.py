@@ -8,7 +8,7 @@ from typing import Any
 from tamis.errors import AccessError, TamisError, WireError
 from tamis.pubsub.links.link_frames import decode_up
 from tamis.server.access import Caller
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 from tamis.server.web.frame_reader import POLICY, PROTOCOL
 from tamis.server.web.raw_socket import RawSocket
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tamis import Matcher, Schema
 from tamis.engine.paths.clusters.cluster_path import ClusterPath
 from tamis.engine.paths.everywhere import straight_line as s
 from tamis.engine.paths.everywhere.everywhere_path import EverywherePath
 from tamis.engine.paths.segment import Segment
+
+pytestmark = pytest.mark.slow
 
 SCHEMA = Schema.of(symbol=str, price=float, volume=int, kind=str)
 

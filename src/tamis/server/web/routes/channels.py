@@ -7,8 +7,8 @@ from starlette.responses import Response
 
 from tamis.pubsub.broker.epochs import agreed
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import ChannelForm, Open, shown
-from tamis.server.parts import Parts
 from tamis.server.web.answers import body, form, json, whole_number
 from tamis.server.web.routes import inspecting
 

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tamis.server.access import Caller
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 from tamis.server.spaces import FlowForm
 from tamis.server.spaces import shown as shown_flow
 from tamis.server.subscribing import Wish

@@ -6,7 +6,7 @@ import time
 
 from starlette.responses import Response
 
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 from tamis.server.slices import sliced
 from tamis.server.web.answers import json
 

@@ -22,8 +22,8 @@ from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.subjects.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open
-from tamis.server.parts import Parts
 from tamis.server.publishing import Message, taken_apart
 from tamis.server.subscribing import Wish
 from tamis.server.web.answers import form, json

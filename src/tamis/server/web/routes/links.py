@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from tamis.errors import InputError
 from tamis.server.access import Caller
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 from tamis.server.web.answers import json, whole_number
 
 

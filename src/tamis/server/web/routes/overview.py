@@ -12,10 +12,10 @@ from starlette.responses import Response, StreamingResponse
 
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open, seen_subscriptions
 from tamis.server.frames import encode
 from tamis.server.history import FIGURES, SECONDS, figures
-from tamis.server.parts import Parts
 from tamis.server.web.answers import json, whole_number
 
 _SHOWN = 5

@@ -15,7 +15,7 @@ from tamis.registry.registry_values import Verb, login
 from tamis.server import accounts
 from tamis.server.access import Caller, new_token
 from tamis.server.accounts import LONGEST_TOKEN, MAX_RATE, MAX_SUBSCRIPTIONS
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 from tamis.server.web.answers import form, json, whole_number
 
 _TOKEN_ID = 16  # characters of a token's hash that name it

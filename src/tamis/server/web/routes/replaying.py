@@ -9,10 +9,10 @@ from starlette.responses import Response, StreamingResponse
 
 from tamis.errors import HoleError, TamisError
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
+from tamis.server.assembly.replays import replayed
 from tamis.server.channels import Open
 from tamis.server.frames import encode, line
-from tamis.server.parts import Parts
-from tamis.server.replays import replayed
 from tamis.server.subscribing import Wish, moment
 from tamis.server.web.answers import whole_number
 from tamis.server.web.json_socket import told

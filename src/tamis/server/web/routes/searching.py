@@ -24,8 +24,8 @@ from tamis.pubsub.broker.judge import Language, joined
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.pubsub.subjects.subject import Subject
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open
-from tamis.server.parts import Parts
 from tamis.server.publishing import taken_apart
 from tamis.server.web.answers import json, whole_number
 

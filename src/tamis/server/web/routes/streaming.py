@@ -18,9 +18,9 @@ from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.broker.subscription import Subscription
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.frames import arrived, encode, piece
 from tamis.server.numbers import LARGEST, sequence_or_text, whole
-from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 
 _SILENCE = 15.0  # seconds after which an event stream shows that it lives

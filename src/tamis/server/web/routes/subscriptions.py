@@ -12,8 +12,8 @@ from starlette.responses import Response
 from tamis.errors import SubscriptionError
 from tamis.pubsub.broker.judge import Judge
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.numbers import Whole
-from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.web.answers import form, json, whole_number
 

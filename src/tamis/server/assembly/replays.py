@@ -14,9 +14,9 @@ from tamis.pubsub.broker.machine import failed
 from tamis.pubsub.broker.records import Record
 from tamis.pubsub.subjects.subject import Subject, SubjectFilter
 from tamis.server.access import Caller
+from tamis.server.assembly.parts import Parts
 from tamis.server.channels import Open
 from tamis.server.hub import Fetch
-from tamis.server.parts import Parts
 from tamis.server.subscribing import Wish
 from tamis.server.visits import Visit
 

@@ -22,11 +22,11 @@ import uvicorn
 
 from tamis.errors import InputError
 from tamis.server import demo
+from tamis.server.assembly.parts import Parts
 from tamis.server.deliveries import MailServer
 from tamis.server.detaching import announce
 from tamis.server.links.uplink import Uplink, Ways
 from tamis.server.pages.site import application
-from tamis.server.parts import Parts
 from tamis.server.sockets.accepting import Acceptor, listen
 from tamis.server.sockets.gate import Gate
 from tamis.server.sockets.limits import SocketLimits, raise_descriptors

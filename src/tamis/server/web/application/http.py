@@ -15,11 +15,11 @@ from starlette.websockets import WebSocket
 
 from tamis.errors import TamisError
 from tamis.server.access import Caller
-from tamis.server.parts import Parts
+from tamis.server.assembly.parts import Parts
 from tamis.server.web.answers import Handler, failed, json
+from tamis.server.web.application.openapi import document
 from tamis.server.web.json_socket import Connection
 from tamis.server.web.link_socket import LinkConnection
-from tamis.server.web.openapi import document
 from tamis.server.web.origins import Origins
 from tamis.server.web.raw_socket import NAME, RawSocket
 from tamis.server.web.routes.table import OPEN, ROUTES

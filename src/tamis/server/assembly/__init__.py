@@ -1,0 +1,1 @@
+"""The parts of a running broker, and what needs all of them."""

@@ -1,0 +1,1 @@
+"""The process that serves: its sockets, its settings, its end."""

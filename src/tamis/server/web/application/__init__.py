@@ -1,0 +1,1 @@
+"""The routes as one application, and their description."""
