@@ -20,6 +20,7 @@ from tamis.client import Agent
 from tamis.errors import TamisError
 from tamis.pubsub.broker.epochs import Epoch
 from tamis.pubsub.links.link_frames import Ack, encode
+from tamis.registry import SqliteRegistry
 from tamis.registry.registry_values import Principal, Right
 from tamis.server.access import new_token
 from tamis.server.process.serve import Address
@@ -195,6 +196,28 @@ def test_the_mandatory_selector_of_a_link_holds_below_it(net):
         assert edge.publish("quotes", {"symbol": "A"}, subject="allowed") == 5
         with pytest.raises(TamisError, match="no right to publish"):
             edge.publish("quotes", {"symbol": "A"}, subject="other")
+
+
+def test_only_who_operates_the_router_drains_it_and_sees_its_parents(tmp_path):
+    """Managers of another tenant manage all channels that it has, and no more."""
+    registry = SqliteRegistry(tmp_path / "registry.db")
+    tokens = {}
+    for tenant, name, channel in (("main", "boss", "*"), ("main", "one", "quotes"),
+                                  ("acme", "eve", "*")):  # fmt: skip
+        made = Principal(name, tenant)
+        registry.put_principal(made)
+        registry.put_right(Right(made.login, "manage", channel))
+        tokens[name] = {"authorization": f"Bearer {new_token(registry, made.login)}"}
+    registry.close()
+    away = "http://127.0.0.1:9"
+    with served(tmp_path, name="home", parents=(away,)) as found:
+        drained = []
+        found.parts.network.drain = drained.append
+        for name, status, parents in (("eve", 403, 0), ("one", 403, 0), ("boss", 204, 1)):
+            with found.http(headers=tokens[name]) as http:
+                assert http.post("/api/links/drain").status_code == status, name
+                assert len(http.get("/api/links").json()["parents"]) == parents, name
+        assert len(drained) == 1
 
 
 def test_a_link_is_paused_and_goes_on_without_a_loss(net):

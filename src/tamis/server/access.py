@@ -63,6 +63,15 @@ class Caller:
             on = f" on {subjects}" if subjects is not None else ""
             raise AccessError(f"{self.name} has no right to {verb}{on} in {channel}")
 
+    def operates(self) -> bool:
+        """Whether the router itself is theirs, beyond the channels of a tenant."""
+        return self.tenant == MAIN and self.may("manage", "*")
+
+    def require_router(self) -> None:
+        if not self.operates():
+            raise AccessError(f"{self.name} has no right to manage the router: that is for "
+                              f"managers of all channels of the tenant {MAIN}")  # fmt: skip
+
     def filters(self, verb: Verb, channel: str) -> tuple[str, ...]:
         """The subjects on which it has the right, as subject filters."""
         if verb not in self.verbs or self.rights is None:

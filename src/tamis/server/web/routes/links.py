@@ -14,7 +14,8 @@ from tamis.server.web.answers import json, whole_number
 async def links(parts: Parts, caller: Caller, request: Request) -> Response:
     caller.require_any("manage")
     network = parts.network
-    ways = [{"address": one.address, "state": one.state} for one in network.uplinks]
+    own = network.uplinks if caller.operates() else []
+    ways = [{"address": one.address, "state": one.state} for one in own]
     return json({"router": network.name, "parents": ways, "links": network.shown(caller)})
 
 
@@ -37,7 +38,7 @@ async def _paused(parts: Parts, caller: Caller, request: Request, *, paused: boo
 
 async def drain(parts: Parts, caller: Caller, request: Request) -> Response:
     """Children go to other parents, until this router starts again."""
-    caller.require("manage", "*")
+    caller.require_router()
     parts.network.drain(f"{parts.network.name} is drained")
     await parts.audit(caller, "link.drain", parts.network.name)
     return Response(status_code=204)
