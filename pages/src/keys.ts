@@ -1,7 +1,7 @@
 // What the keyboard does on every page.
 
 const PLACES: Record<string, string> = {
-  o: "/", c: "/channels", s: "/subscriptions", f: "/flows", d: "/deliveries", w: "/why", p: "/try", r: "/runs",
+  o: "/", c: "/channels", s: "/subscriptions", f: "/flows", d: "/deliveries", w: "/why", p: "/try", r: "/routers", u: "/runs",
 };
 let going = 0;
 

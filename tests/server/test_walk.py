@@ -43,7 +43,7 @@ NEEDS = {  # any of these verbs; one who has all others is refused
                f"DELETE {_P}/rights", f"POST {_P}/tokens", f"GET {_P}/tokens",
                f"DELETE {_P}/tokens/{{t}}", "GET /api/audit", "GET /api/links",
                "POST /api/links/drain", f"POST {_L}/pause", f"POST {_L}/resume",
-               f"GET {_L}/why"],
+               f"GET {_L}/why", f"GET {_L}/wants"],
     "subscribe manage": [f"POST {_C}/explain", f"POST {_C}/near", f"GET {_C}/subscriptions",
                          f"GET {_S}", f"DELETE {_S}", f"GET {_S}/dead", f"GET {_S}/versions",
                          f"POST {_S}/dead/retry", f"POST {_S}/pause", f"POST {_S}/resume",

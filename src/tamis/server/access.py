@@ -93,11 +93,15 @@ class Caller:
         if not self.may("manage", channel):
             self.require("subscribe", channel)
 
-    def require_any(self, verb: Verb | None = None) -> None:
-        """Whoever has no right at all learns nothing, not even that there is nothing to see."""
+    def may_any(self, verb: Verb | None = None) -> bool:
+        """Whether it has the right anywhere; any right, if none is named."""
         verbs = self.verbs if verb is None else (verb,)
         own = verbs if self.rights is None else [right.verb for right in self.rights]
-        if not set(verbs) & set(own) & set(self.verbs):
+        return bool(set(verbs) & set(own) & set(self.verbs))
+
+    def require_any(self, verb: Verb | None = None) -> None:
+        """Whoever has no right at all learns nothing, not even that there is nothing to see."""
+        if not self.may_any(verb):
             raise AccessError(f"{self.name} has no right to {verb or 'anything'}")
 
     def require_sight(self, channel: str) -> None:

@@ -31,6 +31,7 @@ PAGES = {
     "why": "/why?channel=quotes&message=%7B%22price%22%3A+50%7D&subscription=cheap",
     "near misses": "/why?channel=quotes&message=%7B%22price%22%3A+50%7D",
     "deliveries": "/deliveries",
+    "routers": "/routers",
     "playground": "/try",
     "flows": "/flows",
     "flow": "/flows/cheap",
@@ -80,7 +81,8 @@ def test_the_bar_leads_to_every_part(server, opened):
     with opened(server) as page:
         bar = page.get_by_role("navigation", name="Pages")
         names = bar.get_by_role("link").all_inner_texts()
-        assert names == ["Channels", "Subscriptions", "Flows", "Deliveries", "Why", "Playground"]
+        assert names == ["Channels", "Subscriptions", "Flows", "Deliveries", "Routers", "Why",
+                         "Playground"]  # fmt: skip
         for name in names:
             bar.get_by_role("link", name=name, exact=True).click()
             assert bar.get_by_role("link", name=name, exact=True).get_attribute("aria-current")

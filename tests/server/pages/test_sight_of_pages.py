@@ -14,7 +14,8 @@ from tamis.registry import VERBS, Principal, Right, SqliteRegistry
 from tamis.server.access import new_token
 from tamis.server.pages.table import PAGES
 
-HERE = {"c": "wares", "s": "kept-one", "n": "1", "a": "symbol", "f": "secret-flow", "verb": "end"}
+HERE = {"c": "wares", "s": "kept-one", "n": "1", "a": "symbol", "f": "secret-flow", "verb": "end",
+        "r": "secret-router"}  # fmt: skip
 NOWHERE = {
     "c": "WARES",
     "s": "KEPT-ONE",
@@ -22,6 +23,7 @@ NOWHERE = {
     "a": "symbol",
     "f": "SECRET-FLOW",
     "verb": "end",
+    "r": "SECRET-ROUTER",
 }
 WORDS = ("wares", "kept-one", "secret-flow", "Sentence", "ZYX", "boss")
 FLOW = "space wares(symbol: string, price: double)\nwares -> Low : select price < 9\n"
@@ -82,7 +84,7 @@ def test_pages_show_nothing_to_those_who_may_not_see_it(server, tokens, who):
             answers = [http.get(page.path.format(**names)) for names in (HERE, NOWHERE)]
             here, nowhere = (shown(answer.text) for answer in answers)
             assert answers[0].status_code == answers[1].status_code, page.path
-            for name in ("c", "s", "f"):
+            for name in ("c", "s", "f", "r"):
                 nowhere = nowhere.replace(NOWHERE[name], HERE[name])
             assert here == nowhere, page.path
             if "{" not in page.path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from tamis.errors import SelectorError
@@ -43,6 +43,11 @@ class Interests:
 
     def __contains__(self, key: object) -> bool:
         return key in self._merge or key in self._plain
+
+    @property
+    def wanted(self) -> Mapping[Want, int]:
+        """The wants, and how often each is wanted."""
+        return self._counts
 
     @property
     def wants(self) -> list[Want]:

@@ -298,6 +298,11 @@ class Router:
         """The wants of a child because of which a message crosses its link."""
         return self.parent.sieve.why(self.parent.branches[name].child, record)
 
+    def wanted_by(self, want: Want) -> list[str]:
+        """Who here wants it of the parent: children by name, and this router for its own."""
+        below = [b.name for b in self.parent.branches.values() if want in b.wants]
+        return [self.name] * (want in self.interests.wanted) + below
+
     # --- fetching ----------------------------------------------------------------------------
 
     def fetch(self, request: int, first: int, last: int, wants: Sequence[Want]) -> None:

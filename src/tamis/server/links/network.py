@@ -15,6 +15,7 @@ from tamis.errors import AccessError, InputError, RegistryError, TamisError
 from tamis.pubsub.broker.records import Block
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links.link_frames import Frame, encode
+from tamis.pubsub.links.wants import WantSet
 from tamis.pubsub.subjects.subject import SubjectFilter
 from tamis.server.access import Caller
 from tamis.server.channels import Channels, Open
@@ -245,6 +246,17 @@ class Network:
         if node is None or child not in node.router.parent.branches:
             raise InputError(f"there is no link to {child} for channel {channel}")
         return node
+
+    def pieces(self, caller: Caller, other: str, channel: str) -> tuple[Node, str, WantSet]:
+        """What crosses the link to a router: what a child wants, or what the parent is asked for.
+        With the direction of the link."""
+        known = self.channels.get(caller, channel)
+        caller.require("manage", channel)
+        node = self.nodes.get(known.entry.number)
+        if node is not None and other in node.router.path[1:2]:
+            return node, "up", node.router.child.wants
+        node = self.branch(caller, other, channel)
+        return node, "down", node.router.parent.branches[other].wants
 
     def drain(self, reason: str) -> None:
         """Before this router stops: its children go elsewhere."""

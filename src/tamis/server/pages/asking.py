@@ -21,7 +21,7 @@ _HANDLERS = {(entry.method, entry.path): entry.handler for entry in ROUTES}
 _NAMES = {path: re.findall(r"{(\w+)}", path) for _, path in _HANDLERS}
 _LINES = msgspec.json.Decoder()
 C, S = "/api/channels/{c}", "/api/channels/{c}/subscriptions/{s}"
-F = "/api/flows/{f}"
+F, L = "/api/flows/{f}", "/api/links/{r}/{c}"
 Query = Mapping[str, Any]
 
 

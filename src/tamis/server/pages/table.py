@@ -15,6 +15,7 @@ from tamis.server.pages.views import (
     flow_pages,
     overview_page,
     play_page,
+    router_pages,
     subscription_pages,
     why_page,
 )
@@ -64,4 +65,6 @@ PAGES: tuple[Page, ...] = (
     Page("POST", "/flows/{f}/end", flow_pages.end),
     Page("GET", "/try", play_page.play_page),
     Page("GET", "/deliveries", delivery_page.deliveries_page),
+    Page("GET", "/routers", router_pages.routers_page),
+    Page("GET", "/routers/{r}/{c}", router_pages.link_page),
 )

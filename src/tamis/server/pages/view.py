@@ -20,7 +20,8 @@ from tamis.server.web.answers import body
 MAX_FORM = 2 << 20  # bytes
 MAX_FIELDS = 1_000
 THEMES = ("light", "dark")
-PLACES = ("/channels", "/subscriptions", "/flows", "/deliveries", "/why", "/try")  # in the bar
+PLACES = ("/channels", "/subscriptions", "/flows", "/deliveries", "/routers", "/why", "/try")
+MANAGED = {"/routers"}  # of them, those for people who manage a channel
 DONE = {
     "made": "The subscription was made.",
     "changed": "The selector was changed.",
@@ -108,7 +109,7 @@ class View:
             "rate": rate,
             "done": DONE.get(self.asked("done"), ""),
             "live": bool(self.caller.verbs),
-            "places": PLACES,
+            "places": [p for p in PLACES if p not in MANAGED or self.caller.may_any("manage")],
         }
 
 

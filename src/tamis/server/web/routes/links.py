@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tamis.errors import InputError
+from tamis.pubsub.links.wants import Want
 from tamis.server.access import Caller
 from tamis.server.assembly.parts import Parts
 from tamis.server.web.answers import json, whole_number
+
+_MOST = 1_000  # wants of one answer
 
 
 async def links(parts: Parts, caller: Caller, request: Request) -> Response:
@@ -42,6 +47,27 @@ async def drain(parts: Parts, caller: Caller, request: Request) -> Response:
     parts.network.drain(f"{parts.network.name} is drained")
     await parts.audit(caller, "link.drain", parts.network.name)
     return Response(status_code=204)
+
+
+async def wants(parts: Parts, caller: Caller, request: Request) -> Response:
+    """The pieces that a link lets pass, and for the parent's, who here wants each."""
+    other, channel = request.path_params["r"], request.path_params["c"]
+    node, direction, own = parts.network.pieces(caller, other, channel)
+    most = whole_number(request, "limit", 50, _MOST)
+    text = request.query_params.get("q", "").lower()
+    # There may be millions of them.
+    found, count = await parts.questions.run(caller.name, _first, list(own), text, most)
+    by = node.router.wanted_by if direction == "up" else lambda _: [other]
+    return json({
+        "router": other, "channel": channel, "direction": direction, "of": len(own),
+        "found": count, "wants": [{**want._asdict(), "wanted_by": by(want)} for want in found],
+    })  # fmt: skip
+
+
+def _first(own: list[Want], text: str, most: int) -> tuple[list[Want], int]:
+    """The first ones in order whose subjects or selector have the text in them, and how many do."""
+    have = [w for w in own if text in w.selector.lower() or text in w.subjects.lower()]
+    return heapq.nsmallest(most, have, key=lambda w: (w.subjects, w.selector)), len(have)
 
 
 async def why(parts: Parts, caller: Caller, request: Request) -> Response:

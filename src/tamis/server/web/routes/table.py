@@ -111,6 +111,8 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("POST", "/api/links/drain", links.drain, "Send children to other parents"),
     RouteEntry("POST", f"{_L}/pause", links.pause, "Send a child nothing for a while"),
     RouteEntry("POST", f"{_L}/resume", links.resume, "Go on sending"),
+    RouteEntry("GET", f"{_L}/wants", links.wants, "What a link lets pass, piece by piece",
+               query=("q", "limit")),
     RouteEntry("GET", f"{_L}/why", links.why, "Why a message crosses a link",
                query=("sequence",)),
     RouteEntry("GET", "/api/audit", principals.audit, "Who changed what", query=("limit",)),
