@@ -176,7 +176,8 @@ class Publishing:
     def _admit(
         self, caller: Caller, channel: Open, publisher: str, drafts: list[Draft], answer: Answer
     ) -> None:
-        self._take(caller, len(drafts))
+        if caller.rate:
+            self._take(caller, len(drafts))
         number = channel.entry.number
         if number not in self.hub.broker.channels:
             raise RegistryError(
@@ -198,8 +199,6 @@ class Publishing:
 
     def _take(self, caller: Caller, count: int) -> None:
         """A token bucket: a second's worth may come at once."""
-        if not caller.rate:
-            return
         now = time.monotonic()
         if len(self._buckets) >= _BUCKETS and caller.name not in self._buckets:
             self._buckets = {k: v for k, v in self._buckets.items() if v.full > now}

@@ -81,15 +81,13 @@ class Batch:
 
         MessageError if it cannot be told about one: then none is added.
         """
-        if len(drafts) == 1 and not drafts[0].id:
-            return [self._add_one(publisher, drafts[0], once, before)]
         numbers: Numbers | None = None
         ids: dict[str, int] = {}
         places: list[int] = []
         new: list[tuple[str, Draft]] = []
         for draft in drafts:
             if draft.number and numbers is None:
-                numbers = self._numbers(publisher, once, before, len(drafts) > 1)
+                numbers = self._numbers(publisher, once, before)
             if draft.id and (known := self._by_id(draft.id, ids, once, before)) is not None:
                 places.append(known)
             elif numbers is not None and draft.number and not numbers.add(draft.number):
@@ -107,24 +105,22 @@ class Batch:
             self.ids.update(ids)
         return places
 
-    def _add_one(self, publisher: str, draft: Draft, once: Admission, before: Batch | None) -> int:
-        """The same for one without an id: most requests are such."""
+    def add_one(self, publisher: str, draft: Draft, once: Admission, before: Batch | None) -> int:
+        """The same for one without an id: most requests are such. Numbers that the batch has need
+        no copy: the draft is added, or changes nothing."""
         if draft.number:
-            numbers = self._numbers(publisher, once, before, False)
+            numbers = self.numbers.get(publisher)
+            if numbers is None:
+                numbers = self._numbers(publisher, once, before)
             if not numbers.add(draft.number):
                 return -1
             self.numbers[publisher] = numbers
         self.drafts.append((publisher, draft))
         return len(self.drafts) - 1
 
-    def _numbers(
-        self, publisher: str, once: Admission, before: Batch | None, several: bool
-    ) -> Numbers:
-        """What will be stored before the next draft. A copy, as a request may fail half-way; not
-        for a single draft in a batch that has its own: it is added or changes nothing."""
+    def _numbers(self, publisher: str, once: Admission, before: Batch | None) -> Numbers:
+        """What will be stored before the next draft. A copy, as a request may fail half-way."""
         known = self.numbers.get(publisher)
-        if known is not None and not several:
-            return known
         if known is None and before is not None:
             known = before.numbers.get(publisher)
         known = known or once.numbers.get(publisher)
@@ -140,6 +136,10 @@ class Batch:
             return -1 - before.first - before.ids[id]
         sequence = once.ids.get(id)
         return None if sequence is None else -1 - sequence
+
+    def size(self, first: int = 0) -> int:
+        """Bytes of the bodies from this place on."""
+        return sum([len(draft.body) for _, draft in self.drafts[first:]])
 
     def block(self, channel: int, first: int, time: int) -> Block:
         self.first = first
@@ -182,14 +182,25 @@ class Group:
         """Those that were admitted before are not added again. `before` is being committed; all
         bodies together have `size` bytes."""
         batch = self.batches.get(channel) or Batch()
+        if len(drafts) == 1 and not drafts[0].id:
+            place = batch.add_one(publisher, drafts[0], once, before.batches.get(channel))
+            if place >= 0:
+                self.batches[channel] = batch
+                self.count += 1
+                self.size += size
+            self.requests[request] = channel, [place]
+            return
         held = len(batch.drafts)
         places = batch.add(publisher, drafts, once, before.batches.get(channel))
         if count := len(batch.drafts) - held:
             self.batches[channel] = batch
             self.count += count
-            self.size += size if count == len(drafts) else _size(batch.drafts[held:])
+            self.size += size if count == len(drafts) else batch.size(held)
         self.requests[request] = channel, places
 
-
-def _size(drafts: list[tuple[str, Draft]]) -> int:
-    return sum([len(draft.body) for _, draft in drafts])
+    def remove(self, channel: int) -> None:
+        """Its messages will not be stored."""
+        batch = self.batches.pop(channel, None)
+        if batch is not None:
+            self.count -= len(batch.drafts)
+            self.size -= batch.size()

@@ -16,7 +16,7 @@ from tamis.engine.matcher import Matcher
 from tamis.pubsub.broker import actions as act
 from tamis.pubsub.broker.culprits import Search
 from tamis.pubsub.broker.epochs import Epoch
-from tamis.pubsub.broker.intake import Admission
+from tamis.pubsub.broker.intake import Admission, Lane
 from tamis.pubsub.broker.judge import Judge, Language
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.broker.seats import Numbers, Seats, Share
@@ -52,11 +52,12 @@ class LiveChannel:
     """
 
     def __init__(
-        self, number: int, language: Language, next: int, time: int, admission: Admission
-    ) -> None:
+        self, number: int, language: Language, next: int, time: int, admission: Admission,
+        lane: Lane,
+    ) -> None:  # fmt: skip
         self.number, self.language, self.next, self.time = number, language, next, time
         self.matched = next - 1
-        self.admission = admission
+        self.admission, self.lane = admission, lane
         self.judge = Judge(language)
         self.subscriptions: dict[str, Subscription] = {}
         self.owned = Owned()

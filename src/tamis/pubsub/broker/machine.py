@@ -52,6 +52,7 @@ class Broker:
         self.cursors: dict[Key, int] = {}  # that moved since somebody took them
         self._actions: list[act.Action] = []
         self._lane_of, self.lanes = lane, {0: Lane()}
+        self._pending = self._pending_bytes = 0  # messages in groups of all lanes
         self._changes: list[Change] = []
         self._storing: list[Change] = []
         self._scratch: Scratch = {}
@@ -77,7 +78,8 @@ class Broker:
     ) -> LiveChannel:
         """A channel whose log goes on at `next`; with its subscriptions and their bounds, and a
         matcher that was saved when it was open before."""
-        channel = LiveChannel(number, language, next, time, admission or Admission())
+        lane = self._lane(number)
+        channel = LiveChannel(number, language, next, time, admission or Admission(), lane)
         self.channels[number] = channel
         channel.restore(stored, self.limits.window, saved)
         try:
@@ -89,8 +91,11 @@ class Broker:
     def close(self, number: int) -> None:
         """No more messages; sessions keep what they were sent. `tidy` ends its subscriptions."""
         channel = self.channels.pop(number)
-        group = self._lane(number).group
-        group.batches.pop(number, None)
+        group = channel.lane.group
+        self._gone(group)
+        group.remove(number)
+        self._pending += group.count
+        self._pending_bytes += group.size
         gone = SubscriptionError("the channel is gone", status=404)
         for request, (channel_number, _) in list(group.requests.items()):
             if channel_number == number:
@@ -109,17 +114,19 @@ class Broker:
 
     def publish(self, request: int, number: int, publisher: str, drafts: Sequence[Draft]) -> None:
         """Admit checked messages; `Acknowledged` or `Refused` will answer the request."""
-        lane, limits, channel = self._lane(number), self.limits, self.channels[number]
-        size = sum([len(draft.body) for draft in drafts])
-        waiting, count = size, len(drafts) + len(channel.waiting)
-        for one in self.lanes.values():
-            count += one.group.count + one.committing.count
-            waiting += one.group.size + one.committing.size
-        if count > limits.pending or waiting > limits.pending_bytes:
-            self.busy += len(drafts)
+        channel, limits, count = self.channels[number], self.limits, len(drafts)
+        size = len(drafts[0].body) if count == 1 else sum([len(draft.body) for draft in drafts])
+        if (
+            self._pending + count + len(channel.waiting) > limits.pending
+            or self._pending_bytes + size > limits.pending_bytes
+        ):
+            self.busy += count
             raise BusyError("too many messages wait for the disk: try again later")
-        before = lane.committing
-        lane.group.add(request, number, publisher, drafts, size, channel.admission, before)
+        lane = channel.lane
+        group, held, held_bytes = lane.group, lane.group.count, lane.group.size
+        group.add(request, number, publisher, drafts, size, channel.admission, lane.committing)
+        self._pending += group.count - held
+        self._pending_bytes += group.size - held_bytes
 
     def tick(self, now: int) -> None:
         """Close the group of each lane of which nothing is on its way to the disk."""
@@ -142,12 +149,17 @@ class Broker:
         """The blocks of the lane are in the log."""
         found = self.lanes[lane]
         group, found.committing = found.committing, Group()
+        self._gone(group)
         blocks, found.blocks = found.blocks, []
         first = {block.channel: block.first for block in blocks}
         answers = []
         for request, (number, places) in group.requests.items():
             start = first.get(number, 0)
-            answers.append((request, [start + p if p >= 0 else -1 - p for p in places]))
+            if len(places) == 1:  # nearly always
+                place = places[0]
+                answers.append((request, [start + place if place >= 0 else -1 - place]))
+            else:
+                answers.append((request, [start + p if p >= 0 else -1 - p for p in places]))
         self._actions.append(act.Acknowledged(answers))
         for block in blocks:
             channel = self.channels.get(block.channel)
@@ -157,6 +169,11 @@ class Broker:
                 channel.committed(block.records)
                 channel.published += len(block.records)
         self.published += group.count
+
+    def _gone(self, group: Group) -> None:
+        """It does not wait any more."""
+        self._pending -= group.count
+        self._pending_bytes -= group.size
 
     def follow(self, block: Block) -> None:
         """(In a copy.) A block that came over a link is in the log; `match` judges it."""
@@ -182,8 +199,9 @@ class Broker:
         for it may repeat some of it, or has to come after it. How many messages were refused."""
         found = self.lanes[lane]
         groups = found.committing, found.group
-        self.lanes[lane] = Lane()
+        found.committing, found.group, found.blocks = Group(), Group(), []
         for group in groups:
+            self._gone(group)
             for request in group.requests:
                 self._actions.append(act.Refused(request, error))
         return sum(group.count for group in groups)
