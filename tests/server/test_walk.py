@@ -52,7 +52,8 @@ NEEDS = {  # any of these verbs; one who has all others is refused
     "publish subscribe manage": ["GET /api/channels", f"GET {_C}", "GET /api/subscriptions",
                                  "GET /api/subscriptions/count", "GET /api/subscribers",
                                  "GET /api/overview", "GET /api/events", "GET /api/flows",
-                                 "GET /api/flows/{f}"],
+                                 "GET /api/flows/{f}", "POST /api/flows/{f}/check",
+                                 "POST /api/flows/{f}/rewrite", "POST /api/flows/{f}/try"],
 }  # fmt: skip
 
 

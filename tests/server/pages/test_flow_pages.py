@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_figure_2_from_nothing_to_a_subscription(http):
     assert "<style" not in page.text
     message = '{"issue": "IBM", "price": 100.0, "vol": 20000}'
     tried = sent(http, "/new-flow", do="check", text=text, space="NYSE", message=message)
-    assert "1 message arrives in Larger" in tried.text
+    assert "1 message arrives in Larger" in tried.text, tried.text.partition("alert")[2][:300]
     assert (
         "0 messages arrive in Larger"
         in sent(
@@ -96,3 +97,47 @@ def test_mistakes_are_told_and_the_draft_stays(http, text, told):
     assert page.status_code == 422
     assert told in page.text.split('role="alert"')[1]
     assert text_of(page).strip() == text
+
+
+COMMENTED = """# markets
+space NYSE(issue: string, price: double, vol: int)
+NYSE -> A :  # why
+  select price > 1  # cheap ones are noise
+NYSE -> `B c` : select issue = '# -> "'
+# the end
+"""
+
+
+def test_one_arc_is_changed_or_removed_and_the_rest_stays(http):
+    page = sent(http, "/new-flow", do="check", text=COMMENTED)
+    assert page.status_code == 200, page.text.partition("alert")[2][:300]
+    first, second = (html.unescape(v) for v in re.findall('value="open:([^"]*)"', page.text))
+    assert first == "NYSE -> A :  # why\n  select price > 1"
+    opened = sent(http, "/new-flow", do=f"open:{first}", text=COMMENTED)
+    assert 'name="changed"' in opened.text
+    to = first.replace("> 1", "> 2")
+    found = text_of(sent(http, "/new-flow", do="change", arc=first, changed=to, text=COMMENTED))
+    assert found.strip() == COMMENTED.replace("> 1", "> 2").strip()
+    page = sent(http, "/new-flow", do=f"remove:{second}", text=COMMENTED.replace("\n", "\r\n"))
+    assert text_of(page).strip().splitlines()[-2:] == ["  select price > 1  # cheap ones are noise",
+                                                       "# the end"]  # fmt: skip
+    assert "no such arc any more" in sent(http, "/new-flow", do="remove:x", text=COMMENTED).text
+
+
+def test_drafts_are_checked_rewritten_and_tried_by_programs(http):
+    text = FIGURE_2 + "NYSE -> A : select price > 1\nA -> B : select vol > 2\n"
+    found = http.post("/api/flows/none-yet/check", json={"text": text}).json()
+    assert [(arc["source"], arc["target"]) for arc in found["arcs"]] == [("NYSE", "A"), ("A", "B")]
+    assert [text[arc["first"] : arc["end"]] for arc in found["arcs"]] == text.splitlines()[2:]
+    assert found["spaces"]["B"] == {"issue": "string", "price": "double", "vol": "int"}
+    form = {"text": text, "wanted": "B"}
+    steps = http.post("/api/flows/none-yet/rewrite", json=form).json()["steps"]
+    assert "join_selects" in [step["rule"] for step in steps]
+    assert "select price > 1 AND vol > 2" in steps[-1]["text"]
+    trial = {**form, "space": "NYSE", "message": {"issue": "x", "price": 2.0, "vol": 2}}
+    (tried,) = http.post("/api/flows/none-yet/try", json=trial).json()["spaces"]
+    assert "0 messages arrive in B" in tried["explanation"]
+    assert http.post("/api/flows/none-yet/check", json={}).status_code == 404
+    assert http.post("/api/flows/x/check", json={"text": "a -> "}).status_code == 422
+    http.put("/api/flows/kept", json={"text": text}).raise_for_status()
+    assert http.post("/api/flows/kept/check", json={}).json() == found

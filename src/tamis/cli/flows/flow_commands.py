@@ -15,7 +15,6 @@ from tamis.cli.flows.flow_options import (
     Ends,
     FlowStream,
     job_of,
-    plan_text,
     tables_of,
 )
 from tamis.cli.jobs.job_options import CLUSTER, Cluster, Many, Maybe, pairs, told
@@ -119,6 +118,7 @@ def rewrite(file: str, /, *, space: Many = (), rules: bool = False) -> None:
         Print what every rule leaves, one after the other.
     """
     from tamis.flow import stages
+    from tamis.flow.showing.plan_texts import plan_text
 
     done = list(stages(_graph(file), space or None))
     for name, plan in done if rules else done[-1:]:
@@ -176,6 +176,7 @@ def explain(
     """
     from tamis.flow import rewrite
     from tamis.flow.showing import explain
+    from tamis.flow.showing.plan_texts import plan_text
     from tamis.messages.single_messages import one_message
 
     graph = _graph(file)

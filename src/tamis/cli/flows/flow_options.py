@@ -13,7 +13,7 @@ from tamis.cli.jobs.job_options import Many, Maybe, _every, pairs
 from tamis.errors import InputError
 
 if TYPE_CHECKING:
-    from tamis.flow import Graph, Plan
+    from tamis.flow import Graph
     from tamis.spark.flows import FlowJob
 
 
@@ -180,25 +180,3 @@ def tables_of(graph: Graph, file: str, lookup: Iterable[str], *, needed: bool = 
         if needed or name in given or found.source is not None
     }
     return tables(wanted, given, Path(file).parent, graph.flow.text)
-
-
-def plan_text(plan: Plan) -> str:
-    """A plan as text: the edges of the graph, or the paths with what they share."""
-    from tamis.flow.rewriting.plan import node_name
-    from tamis.flow.text.flow_printer import step_text
-    from tamis.language import canonical
-
-    lines = []
-    for source, outputs in plan.shared.items():
-        for output in outputs:
-            lines.append(f"{source}: {output.name} := {canonical(output.term)}")
-    if not plan.paths and not plan.dropped:
-        for edge in plan.edges:
-            steps = "; ".join(map(step_text, edge.steps)) or "all"
-            lines.append(f"{node_name(edge.start)} -> {node_name(edge.end)} : {steps}")
-    for path in plan.paths:
-        steps = "; ".join(map(step_text, path.steps)) or "all"
-        end = f"{path.target}_{'rejected' if path.rejected else 's'}"
-        lines.append(f"{node_name(plan.entry(path.source))} -> {end} : {steps}")
-    lines += [f"# {p.source} -> {p.target} is left out: {why}" for p, why in plan.dropped]
-    return "\n".join(lines)

@@ -41,6 +41,16 @@ def statements(text: str) -> Iterator[Tokens]:
             found.places.append(place)
 
 
+def statement_ends(text: str) -> dict[int, int]:
+    """Where the last token of each statement ends, by the place where the statement begins."""
+    ends = {}
+    for tokens in statements(text):
+        last = _TOKEN.match(text, tokens.places[-2])
+        assert last is not None
+        ends[tokens.places[0]] = last.end()
+    return ends
+
+
 def _ended(tokens: Tokens, text: str) -> Tokens:
     """With the token `end` where the last line of the statement ends."""
     last = tokens.places[-1]

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from tamis.drawing import svg
 from tamis.errors import InputError, TamisError
-from tamis.registry import FlowEntry
+from tamis.flow.text.arc_places import changed
 from tamis.server.pages.asking import F
 from tamis.server.pages.view import View, address, told
 from tamis.server.pages.views.channel_pages import read_message
-from tamis.server.spaces import OpenFlow, opened
-
-if TYPE_CHECKING:
-    from tamis.flow import Graph, Plan
-
-MOST_BOXES = 100  # of a drawing in a page
-_LONGEST = 100_000  # characters of a text
 
 
 async def list_page(view: View) -> Response:
@@ -53,18 +45,26 @@ async def flow_page(view: View) -> Response:
 
 
 async def edit(view: View) -> Response:
-    """Look at a draft, add an arc to it, or save it."""
+    """Look at a draft, add an arc to it, change or remove one, or save it."""
     name = view.request.path_params.get("f") or view.sent("name").strip()
     text = view.sent("text").replace("\r\n", "\n")
     saved = await view.api.get(F, name) if "f" in view.request.path_params else None
+    do, changing = view.sent("do"), ""
     try:
-        if view.sent("do") == "add":
+        if do == "add":
             text = f"{text.rstrip()}\n{_arc(view)}\n"
-        if view.sent("do") == "save":
+        if do.startswith("remove:"):
+            text = changed(text, do.removeprefix("remove:").replace("\r\n", "\n"), "")
+        if do.startswith("open:"):
+            changing = do.removeprefix("open:").replace("\r\n", "\n")
+        if do == "change":
+            changing, to = (view.sent(n).replace("\r\n", "\n") for n in ("arc", "changed"))
+            text, changing = changed(text, changing, to), ""
+        if do == "save":
             return await _save(view, name, text, saved)
     except TamisError as error:
-        return await _shown(view, name, text, saved, error)
-    return await _shown(view, name, text, saved)
+        return await _shown(view, name, text, saved, error, changing)
+    return await _shown(view, name, text, saved, changing=changing)
 
 
 async def _save(view: View, name: str, text: str, saved: dict[str, Any] | None) -> Response:
@@ -111,80 +111,55 @@ async def end(view: View) -> Response:
 
 async def _shown(
     view: View, name: str, text: str, saved: dict[str, Any] | None,
-    error: TamisError | None = None,
+    error: TamisError | None = None, changing: str = "",
 ) -> Response:  # fmt: skip
     """The saved flow, or a draft, with all that can be said of it."""
     query = view.request.query_params
     asked = {one: view.sent(one) or query.get(one, "") for one in ("space", "message", "wanted")}
     found: dict[str, Any] = {"spaces": {}, "arcs": [], "published": [], "drawing": "", "steps": [],
                              "notices": [], "tried": [], "derived": [], "left_out": ""}  # fmt: skip
-    lookups = _lookups(view, name) if saved else {}
-    channels = saved["channels"] if saved else {}
+    own = {"channels": saved["channels"]} if saved else {"channels": {}, "lookups": {}}
+    draft = {"text": text, **own}
+    named = name or "draft"
     try:
-        if len(text) > _LONGEST:
-            raise InputError(f"a flow has up to {_LONGEST:,} characters here")
-        entry = FlowEntry(view.caller.tenant, name or "draft", text, channels, lookups)
-        found |= await view.parts.questions.run(view.caller.name, _meaning, entry, asked)
+        found |= await view.api.post(f"{F}/check", named, form=draft)
+        found["steps"], found["left_out"] = await _steps(
+            view, named, draft, asked, found["drawing"]
+        )
+        if asked["message"]:
+            message = read_message(asked["message"])
+            trial = {**draft, "wanted": asked["wanted"], "space": asked["space"]}
+            answer = await view.api.post(f"{F}/try", named, form={**trial, "message": message})
+            found["tried"] = answer["spaces"]
     except TamisError as problem:
         error = error or problem
+    channels = saved["channels"] if saved else {}
     managed = saved is None or all(view.caller.may("manage", c) for c in channels.values())
     return view.shown(
         "flow.html", error.status if error and view.request.method == "POST" else 200,
         name=name, text=text, saved=saved, began=version_of(saved["text"]) if saved else "",
         draft=saved is None or text != saved["text"], asked=asked, managed=managed,
-        error=told(error) if error else None, **found,
+        error=told(error) if error else None, changing=changing,
+        **{**found, "drawing": Markup(found["drawing"])},
     )  # fmt: skip
 
 
-def _meaning(entry: FlowEntry, asked: dict[str, str]) -> dict[str, Any]:
-    """In a thread: checking, rewriting and drawing take their time."""
-    from tamis.flow.showing.flow_notices import notices
-    from tamis.flow.text.flow_printer import step_text
-
-    flow = opened(entry)
-    graph = flow.graph
-    arcs = [(arc.source, arc.target, "; ".join(step_text(s) for s in arc.arc.steps))
-            for arc in graph.arcs]  # fmt: skip
-    steps, left_out = _steps(graph, asked["wanted"])
-    return {
-        "spaces": {name: {a.name: a.type.value for a in schema.attributes}
-                   for name, schema in graph.schemas.items()},
-        "arcs": arcs, "published": list(graph.published), "derived": list(graph.derived),
-        "drawing": _drawn(graph), "steps": steps, "left_out": left_out,
-        "notices": [str(notice) for notice in notices(graph)], "tried": _tried(flow, asked),
-    }  # fmt: skip
-
-
-def _drawn(shown: Graph | Plan) -> Markup:
-    from tamis.flow.showing.flow_pictures import picture
-
-    found = picture(shown)
-    return Markup(svg(found, styled=False)) if len(found.boxes) <= MOST_BOXES else Markup("")
-
-
-def _steps(graph: Graph, wanted: str) -> tuple[list[dict[str, Any]], str]:
-    """Each rule that changes something: its name, what it does, the drawing before and after."""
-    from tamis.flow import RULES, stages
-
-    if len(graph.arcs) > MOST_BOXES:
-        return [], f"more than {MOST_BOXES} arcs: rewrite a part of the flow"
-    about = {rule.__name__: (rule.__doc__ or "").strip().split("\n")[0] for rule in RULES}
-    plans: list[tuple[str, Graph | Plan]] = [("", graph)]
-    plans += [*stages(graph, [wanted] if wanted else None)]
-    drawings = [(name, _drawn(plan)) for name, plan in plans]
+async def _steps(
+    view: View, name: str, draft: dict[str, Any], asked: dict[str, str], before: str
+) -> tuple[list[dict[str, Any]], str]:
+    """Each rule with the drawing before and after it; or why there are none."""
+    try:
+        form = {**draft, "wanted": asked["wanted"]}
+        steps = (await view.api.post(f"{F}/rewrite", name, form=form))["steps"]
+    except TamisError as error:
+        return [], str(error)
+    drawings = [before, *(step["drawing"] for step in steps)]
     return [
-        {"rule": name.replace("_", " "), "about": about[name], "before": before, "after": after}
-        for (_, before), (name, after) in pairwise(drawings)
-        if before != after
+        {
+            **step,
+            "rule": step["rule"].replace("_", " "),
+            "before": Markup(old),
+            "after": Markup(new),
+        }
+        for step, (old, new) in zip(steps, pairwise(drawings), strict=True)
     ], ""
-
-
-def _tried(flow: OpenFlow, asked: dict[str, str]) -> list[tuple[str, str]]:
-    """What becomes of a message in each space that it can reach, arc by arc."""
-    from tamis.flow.showing.flow_explanations import explain
-
-    if not asked["message"]:
-        return []
-    row, source = read_message(asked["message"])["attributes"], asked["space"]
-    targets = [asked["wanted"]] if asked["wanted"] else list(flow.graph.derived)[:20]
-    return [(target, explain(flow.graph, source, row, target, flow.tables)) for target in targets]

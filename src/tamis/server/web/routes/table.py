@@ -11,6 +11,7 @@ from tamis.server.subscribing import Wish
 from tamis.server.web.answers import Handler
 from tamis.server.web.routes import (
     channels,
+    flow_drafts,
     flows,
     health,
     inspecting,
@@ -91,6 +92,12 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("GET", "/api/flows/{f}", flows.flow, "Show a flow"),
     RouteEntry("PUT", "/api/flows/{f}", flows.put_flow, "Make or change a flow", FlowForm),
     RouteEntry("DELETE", "/api/flows/{f}", flows.end_flow, "End a flow"),
+    RouteEntry("POST", "/api/flows/{f}/check", flow_drafts.check, "Check a draft of a flow",
+               flow_drafts.FlowDraft),
+    RouteEntry("POST", "/api/flows/{f}/rewrite", flow_drafts.rewrite,
+               "Rewrite a draft rule by rule", flow_drafts.FlowDraft),
+    RouteEntry("POST", "/api/flows/{f}/try", flow_drafts.trial,
+               "What becomes of a message in a draft", flow_drafts.FlowTrial),
     RouteEntry("GET", f"{_X}/live", streaming.live_space, "Live messages of a derived space",
                query=("selector", "subjects", "start"), media="text/event-stream"),
     RouteEntry("GET", f"{_X}/subscriptions/{{s}}", flows.space_subscription,
