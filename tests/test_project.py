@@ -70,18 +70,48 @@ TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 
 
 def test_tour_shows_every_room_in_order():
-    shown = _shown(TOUR.partition("### The rooms of the engine")[0])
+    shown = _shown(_section("The rooms"))
     rooms = [name.strip("()") for name in reversed(_layers("tamis"))]
     assert shown == [name for name in rooms if name in shown]
     assert [name for name in rooms if _exists(name) and name not in shown] == []
 
 
-def test_tour_shows_every_room_of_the_engine():
-    shown = _shown(TOUR.partition("### The rooms of the engine")[2])
-    layers = [name for row in reversed(_layers("tamis.engine")) for name in row.split(" | ")]
-    assert sorted(shown) == sorted(layers)
-    folders = [name for name in layers if (ROOT / "src/tamis/engine" / name).is_dir()]
-    assert [name for name in shown if name in folders] == folders
+INNER = {
+    "engine": "The rooms of the engine",
+    "flow": "The rooms of flows",
+    "pubsub": "The rooms of publish and subscribe",
+    "spark": "The rooms on Spark",
+    "server": "The rooms of the server",
+}
+
+
+@pytest.mark.parametrize("room", INNER)
+def test_tour_shows_the_rooms_inside(room):
+    inside = ROOT / "src" / "tamis" / room
+    shown = list(dict.fromkeys(_shown(_section(INNER[room]))))
+    rows = reversed(_layers(f"tamis.{room}"))
+    layers = [name for row in rows for name in re.split(r" [|:] ", row)]
+    folders = [name for name in layers if (inside / name).is_dir()]
+    assert sorted(name for name in shown if name in folders) == sorted(folders)
+    assert [name for name in shown if name not in layers] == []
+    if room == "engine":  # the whole order, and modules as well
+        assert sorted(shown) == sorted(layers)
+        assert [name for name in shown if name in folders] == folders
+
+
+def test_modules_that_the_tour_names_exist():
+    named = re.findall(r"`([\w./]+(?:\.py|/))`", TOUR)
+    tops = [ROOT / "src", ROOT / "tests", ROOT / "tools"]
+    paths = [*tops, *(path for top in tops for path in top.rglob("*"))]
+    tree = [f"/{path.relative_to(ROOT).as_posix()}{'/' * path.is_dir()}" for path in paths]
+    ends = {path[slash.start() :] for path in tree for slash in re.finditer("/", path)}
+    assert len(named) > 100
+    assert [name for name in named if f"/{name}" not in ends] == []
+
+
+def _section(title: str) -> str:
+    """What the tour says from this heading to the next."""
+    return re.search(rf"^#+ {title}$(.*?)(?=^#)", TOUR, re.MULTILINE | re.DOTALL)[1]
 
 
 def _shown(table: str) -> list[str]:
