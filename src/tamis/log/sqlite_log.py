@@ -70,6 +70,7 @@ _SUBJECT = "INSERT INTO subject {}"
 _ID = "INSERT INTO message_id {}"
 # Rows by one statement: SQLite gives Python's lock back once for all, not once for each.
 _AT_ONCE = "SELECT {} FROM json_each(?) WHERE TRUE"
+_BY_KEY = "SELECT ?1, key, value, ?2 FROM json_each(?3) WHERE TRUE"
 _ONE_BY_ONE = "VALUES ({})"
 _NEXT = "INSERT INTO channel VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET next = excluded.next"
 _RESTORE = "restore it from a backup"
@@ -207,8 +208,7 @@ class SqliteLog:
         self._insert(
             _SUBJECT, [(channel, name, block.last) for name in {r.subject for r in records}]
         )
-        numbers = block.numbers.items()
-        self._insert(_REMEMBER, [(channel, name, one, block.last) for name, one in numbers])
+        self._remember(channel, block.numbers, block.last)
         self._insert(_ID, [(channel, r.sequence, r.id) for r in records if r.id])
 
     def _extend(self, block: Block) -> bool:
@@ -223,15 +223,24 @@ class SqliteLog:
         query = "SELECT max(time) FROM block WHERE channel = ?"
         return self._writer.execute(query, (channel,)).fetchone()[0] or 0
 
+    def _remember(self, channel: int, numbers: dict[str, list[int]], used: int) -> None:
+        """One object as JSON: SQLite hands out its keys and values at half the price of rows."""
+        if not numbers:
+            return
+        text = _encode(numbers).decode()
+        if "\\" in text:
+            rows = [(channel, name, codec.packed(one), used) for name, one in numbers.items()]
+            self._insert(_REMEMBER, rows)
+        else:
+            self._writer.execute(_REMEMBER.format(_BY_KEY), (channel, used, text))
+
     def _insert(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
-        """A list in a row is stored as JSON."""
         if not rows:
             return
         text = _encode(rows).decode()
         if "\\" in text:  # SQLite's JSON cuts texts at U+0000, and its versions escape differently
             values = _ONE_BY_ONE.format(", ".join("?" for _ in rows[0]))
-            plain = [[codec.packed(v) if isinstance(v, list) else v for v in row] for row in rows]
-            self._writer.executemany(statement.format(values), plain)
+            self._writer.executemany(statement.format(values), rows)
         else:
             values = _AT_ONCE.format(", ".join(f"value ->> {i}" for i in range(len(rows[0]))))
             self._writer.execute(statement.format(values), (text,))
