@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from server.servers import QUOTES, served
+from tamis.client import Agent
+from tamis.errors import TamisError
 from tamis.server.web.routes.table import ROUTES
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
@@ -138,3 +140,33 @@ def test_figures_come_once_a_second(http):
 def test_a_path_with_a_slash_at_its_end_is_not_redirected(tmp_path):
     with served(tmp_path) as server, server.http() as http:
         assert http.get("/api/channels/x%2F").status_code == 404
+
+
+def test_a_cursor_is_set_and_what_follows_comes_again(server, http):
+    path = "/api/channels/moved/subscriptions/mine"
+    http.put("/api/channels/moved", json=QUOTES)
+    http.put(path, json={"selector": "price > 2"})
+    rows = [{"attributes": {"price": float(p)}} for p in range(1, 7)]
+    http.post("/api/channels/moved/messages", json=rows)
+    with Agent(server.url) as agent:
+        held = agent.subscribe("moved", "price > 2", durable="mine")
+        for sequence in (3, 4, 5, 6):
+            message = held.get(5)
+            assert message.sequence == sequence
+            held.acknowledge(message)
+        assert http.put(f"{path}/cursor", json={"start": 5}).json()["cursor"] == 4
+        with pytest.raises(TamisError):
+            held.get(5)
+    assert http.get(path).json()["state"] == "gone"
+    stored = {one.name: one for one in server.parts.hub.registry.subscriptions(
+        server.parts.channels.by_name["main", "moved"].entry.number)}  # fmt: skip
+    assert stored["mine"].cursor == 4  # by the time of the answer
+    for start, first in ((5, 5), ("all", 3), ("2000-01-01T00:00:00Z", 3), (0, 3)):
+        assert http.put(f"{path}/cursor", json={"start": start}).status_code == 200
+        with Agent(server.url) as agent:
+            assert agent.subscribe("moved", "price > 2", durable="mine").get(5).sequence == first
+    for start in ("now", 10**9):
+        assert http.put(f"{path}/cursor", json={"start": start}).json()["lag"] == 0
+    for bad in ({"start": "soon"}, {"start": -1}, {}):
+        assert http.put(f"{path}/cursor", json=bad).status_code == 422
+    http.delete("/api/channels/moved")

@@ -47,7 +47,7 @@ NEEDS = {  # any of these verbs; one who has all others is refused
     "subscribe manage": [f"POST {_C}/explain", f"POST {_C}/near", f"GET {_C}/subscriptions",
                          f"GET {_S}", f"DELETE {_S}", f"GET {_S}/dead", f"GET {_S}/versions",
                          f"POST {_S}/dead/retry", f"POST {_S}/pause", f"POST {_S}/resume",
-                         f"POST {_S}/drop", f"POST {_S}/disconnect",
+                         f"POST {_S}/drop", f"POST {_S}/disconnect", f"PUT {_S}/cursor",
                          f"GET {_X}/subscriptions/{{s}}", f"DELETE {_X}/subscriptions/{{s}}"],
     "publish subscribe manage": ["GET /api/channels", f"GET {_C}", "GET /api/subscriptions",
                                  "GET /api/subscriptions/count", "GET /api/subscribers",

@@ -89,6 +89,18 @@ def test_a_webhook_gets_everything_signed_and_in_order(tmp_path, receiver, monke
         assert http.delete(one).status_code == 204
 
 
+def test_a_webhook_gets_again_what_its_cursor_is_set_to(tmp_path, receiver):
+    address, got, _ = receiver
+    with served(tmp_path) as server, server.http() as http:
+        http.put("/api/channels/quotes", json=QUOTES)
+        http.put(ONE, json={"webhook": address})
+        http.post(MESSAGES, json=[{"attributes": {"price": 1.0}}] * 5)
+        until(lambda: http.get(ONE).json()["cursor"] == 5)
+        assert http.put(f"{ONE}/cursor", json={"start": 3}).status_code == 200
+        until(lambda: http.get(ONE).json()["cursor"] == 5)
+        assert sequences(got) == [1, 2, 3, 4, 5, 3, 4, 5]
+
+
 def test_what_fails_too_often_becomes_a_dead_letter(tmp_path, receiver, monkeypatch):
     monkeypatch.setattr(webhooks.Webhook, "first_pause", 0.001)
     monkeypatch.setattr(webhooks.Webhook, "attempts", 3)

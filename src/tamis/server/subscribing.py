@@ -10,7 +10,7 @@ import msgspec
 
 from tamis.engine.matcher import Matcher
 from tamis.errors import AccessError, BusyError, SelectorError, SubscriptionError, TamisError
-from tamis.pubsub.broker.changes import End, Pause, Put
+from tamis.pubsub.broker.changes import End, Move, Pause, Put
 from tamis.pubsub.broker.channel_summaries import read_summary
 from tamis.pubsub.broker.judge import joined
 from tamis.pubsub.broker.shapes import Shape
@@ -214,6 +214,24 @@ class Subscribing:
     async def pause(self, caller: Caller, channel: Open, name: str, paused: bool) -> None:
         known = self.find(caller, channel, name)
         await self.hub.change(lambda request: Pause(request, known.channel, name, paused))
+
+    async def move(
+        self, caller: Caller, channel: Open, name: str, start: str | int
+    ) -> Subscription:
+        """It goes on elsewhere: `start` as in a wish, not before what is kept. Its owner must be
+        allowed to have what it then gets."""
+        known = self.find(caller, channel, name)
+        following = await self.start(channel, Wish(start=start))
+        if following is not None:
+            kept = await self.hub.in_reader(self.hub.log.bounds, known.channel)
+            following = max(following, kept[0])
+            owner = self.visits.door.principal(known.principal)
+            if owner is None or not permitted(owner, channel, known, following):
+                raise AccessError(f"{known.principal} has no right any more to all that {name} "
+                                  "would get from there on")  # fmt: skip
+        moved = await self.hub.change(lambda request: Move(request, known.channel, name, following))
+        assert moved is not None
+        return moved
 
     async def end(
         self, caller: Caller, channel: Open, name: str, session: int | None = None

@@ -201,10 +201,10 @@ class Visits:
             self.hub.broker.bind(one, bound)
 
 
-def permitted(caller: Caller, channel: Open, one: Subscription) -> bool:
+def permitted(caller: Caller, channel: Open, one: Subscription, following: int = 0) -> bool:
     """Whether the caller may have what the subscription asks for, and asked for before of messages
-    that it has not got yet."""
-    since = one.at(one.cursor + 1).since
+    that it has not got yet, or of those since `following`."""
+    since = one.at(following or one.cursor + 1).since
     filters = {v.subjects for v in one.versions if v.since >= since}
     return caller.tenant == channel.entry.tenant and all(
         caller.may("subscribe", channel.entry.name, SubjectFilter.parse(f)) for f in filters

@@ -92,6 +92,22 @@ class Pause(Change):
 
 
 @dataclass(slots=True)
+class Move(Change):
+    """Go on with the message `following`, earlier or later; None: with what comes next."""
+
+    following: int | None
+
+    def prepare(self, scratch: Scratch, since: int) -> None:
+        known = self._known(scratch)
+        if known.summary:
+            raise SubscriptionError(
+                f"{self.name!r} has a summary of what it had: end it, and make it anew"
+            )
+        following = since if self.following is None else min(max(self.following, 1), since)
+        scratch[self.key] = msgspec.structs.replace(known, cursor=following - 1)
+
+
+@dataclass(slots=True)
 class End(Change):
     """End a durable subscription; its session learns it, unless that session asked for it."""
 

@@ -17,7 +17,7 @@ import msgspec
 from tamis.engine.matcher import Matcher
 from tamis.errors import BusyError, FaultError, HoleError, SubscriptionError, TamisError
 from tamis.pubsub.broker import actions as act
-from tamis.pubsub.broker.changes import Change, End, Pause, Put, Scratch
+from tamis.pubsub.broker.changes import Change, End, Move, Pause, Put, Scratch
 from tamis.pubsub.broker.intake import Admission, Draft, Group, Lane
 from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.live_channel import Judged, LiveChannel, deliver
@@ -765,6 +765,8 @@ class Broker:
             self._apply_put(channel, change, known, stored)
         elif isinstance(change, Pause):
             self._apply_pause(channel, known, stored.paused)
+        elif isinstance(change, Move):
+            self._apply_move(known, stored.cursor)
         return known
 
     def _remove(self, channel: LiveChannel, known: Subscription, change: Change) -> None:
@@ -786,6 +788,12 @@ class Broker:
             known.shape = change.shape
             self._acknowledge(known, change.have)
             self._attach(known, session, short=change.short)
+
+    def _apply_move(self, known: Subscription, cursor: int) -> None:
+        """Whatever session has it is told, and may take it up again there."""
+        self.send_away(known)
+        known.position, known.sent = cursor + 1, None
+        known.cursor = self.cursors[known.key] = cursor
 
     def _apply_pause(self, channel: LiveChannel, known: Subscription, paused: bool) -> None:
         if paused and known.live:

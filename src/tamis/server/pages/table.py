@@ -52,6 +52,7 @@ PAGES: tuple[Page, ...] = (
     Page("GET", _S, subscription_pages.subscription_page),
     Page("POST", _S, subscription_pages.change),
     Page("POST", f"{_S}/dead/retry", subscription_pages.retry),
+    Page("POST", f"{_S}/cursor", subscription_pages.move),
     Page("GET", f"{_S}/{{verb}}", subscription_pages.sure_page),
     Page("POST", f"{_S}/{{verb}}", subscription_pages.act),
     Page("GET", "/subscriptions", subscription_pages.search_page),

@@ -30,6 +30,7 @@ DONE = {
     "resumed": "Deliveries go on.",
     "dropped": "What was waiting was dropped.",
     "disconnected": "The subscriber was disconnected. It goes on at its cursor when it comes back.",
+    "moved": "The cursor was set: deliveries go on there.",
     "retried": "The dead letters were delivered.",
     "published": "The message was published.",
     "channel": "The channel was made.",

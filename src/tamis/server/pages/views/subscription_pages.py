@@ -162,6 +162,19 @@ async def change(view: View) -> Response:
     return view.go(address("channels", c, "subscriptions", s, done="changed"))
 
 
+async def move(view: View) -> Response:
+    c, s, start = view.names["c"], view.names["s"], view.sent("start")
+    if start == "other":
+        start = view.sent("place").strip()
+    sequence = start.isascii() and start.isdigit() and len(start) < 19
+    place: str | int = int(start) if sequence else start
+    try:
+        await view.api.put(f"{S}/cursor", c, s, form={"start": place})
+    except TamisError as error:
+        return await _subscription(view, error)
+    return view.go(address("channels", c, "subscriptions", s, done="moved"))
+
+
 _ACTIONS = {"pause": "paused", "resume": "resumed", "drop": "dropped", "disconnect": "disconnected"}
 
 

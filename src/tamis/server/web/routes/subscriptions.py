@@ -140,6 +140,23 @@ async def drop_waiting(parts: Parts, caller: Caller, request: Request) -> Respon
     return json({"dropped": lag, **parts.shown(channel, found)})
 
 
+class Place(msgspec.Struct, forbid_unknown_fields=True):
+    """Where to go on: "now", "all", a sequence, or a time in ISO 8601."""
+
+    start: str | Whole
+
+
+async def move(parts: Parts, caller: Caller, request: Request) -> Response:
+    """Its cursor is set, and stored when this is answered."""
+    channel = parts.channels.get(caller, request.path_params["c"])
+    name = parts.subscribing.find(caller, channel, request.path_params["s"]).name
+    place = await form(request, Place)
+    found = await parts.subscribing.move(caller, channel, name, place.start)
+    target = f"{channel.entry.name}/{name} {found.cursor + 1}"
+    await parts.audit(caller, "subscription.move", target)
+    return json(parts.shown(channel, found))
+
+
 async def disconnect(parts: Parts, caller: Caller, request: Request) -> Response:
     """Nothing is lost: it goes on at its cursor when somebody takes it up again."""
     channel = parts.channels.get(caller, request.path_params["c"])

@@ -78,6 +78,8 @@ ROUTES: tuple[RouteEntry, ...] = (
     RouteEntry("POST", f"{_S}/pause", subscriptions.pause, "Pause a durable subscription"),
     RouteEntry("POST", f"{_S}/resume", subscriptions.resume, "Resume a durable subscription"),
     RouteEntry("POST", f"{_S}/drop", subscriptions.drop_waiting, "Give up what it has not got yet"),
+    RouteEntry("PUT", f"{_S}/cursor", subscriptions.move, "Go on elsewhere",
+               subscriptions.Place),
     RouteEntry("POST", f"{_S}/disconnect", subscriptions.disconnect, "Take it from its connection"),
     RouteEntry("GET", "/api/subscriptions", searching.search, "Search all subscriptions",
                query=_PAGE),
