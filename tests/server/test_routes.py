@@ -83,6 +83,9 @@ ALL = ["quotes/all", "quotes/cheap", "quotes/dear", "quotes/ibm", "trades/cheap"
         ('matches:{"price": 2.0, "volume": 1}', ["quotes/all", "quotes/cheap", "trades/cheap"]),
         ('channel:quotes matches:{"price": 200.0}', ["quotes/all", "quotes/dear"]),
         ("channel:quotes covers:price < 3", ["quotes/all", "quotes/cheap"]),
+        ("channel:quotes covered:price < 50", ["quotes/cheap", "quotes/ibm"]),
+        ("channel:quotes equal:NOT (price >= 5)", ["quotes/cheap"]),
+        ("channel:quotes covered:symbol IS NULL AND symbol IS NOT NULL", []),
     ],
 )
 def test_one_line_finds_subscriptions(http, q, rows):
@@ -100,7 +103,9 @@ def test_search_goes_on_behind_a_key(http):
     assert seen == ALL
 
 
-@pytest.mark.parametrize("q", ["state:odd", "matches:[1]", "matches:{", "covers:price <"])
+@pytest.mark.parametrize(
+    "q", ["state:odd", "matches:[1]", "matches:{", "covers:price <", "equal:a b"]
+)
 def test_bad_searches_are_told(http, q):
     assert http.get("/api/subscriptions", params={"q": q}).status_code == 422
 

@@ -1,8 +1,8 @@
 """One search line for all subscriptions, however many there are; by key, never by offset.
 
 Words are looked for in name, principal and selector. `channel:`, `subscriber:`, `attribute:` and
-`state:` narrow the search; `matches:{...}` (a message) and `covers:SELECTOR` take the rest of the
-line.
+`state:` narrow the search; `matches:{...}` (a message), `covers:SELECTOR`, `covered:SELECTOR` and
+`equal:SELECTOR` take the rest of the line.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from tamis.server.publishing import taken_apart
 from tamis.server.web.answers import json, whole_number
 
 STATES = ("never-matched", "slow", "problem", "paused", "gone")
-_PROVING = 2.0  # seconds that `covers:` may take; what was not looked at then is left out
-_RESTS = re.compile(r"(?:^|\s)(matches|covers):(.*)$", re.DOTALL)
+_PROVING = 2.0  # seconds that proofs may take; what was not looked at then is left out
+_RESTS = re.compile(r"(?:^|\s)(matches|covers|covered|equal):(.*)$", re.DOTALL)
+_PROOFS = {"covers": ((1, 0),), "covered": ((0, 1),), "equal": ((1, 0), (0, 1))}  # 0: what is asked
 Test = Callable[[Open, Subscription], bool]
 
 
@@ -53,7 +54,8 @@ async def _searched(
 ) -> list[tuple[Open, Subscription]]:
     if "state:problem" in query.get("q", ""):
         await parts.spelling.look_for_problems(parts.channels.visible(caller))
-    pool = parts.proofs if "covers:" in query.get("q", "") else parts.questions
+    rest = _RESTS.search(query.get("q", ""))
+    pool = parts.proofs if rest and rest[1] in _PROOFS else parts.questions
     return await pool.run(caller.name, _found, parts, caller, query, most)
 
 
@@ -92,7 +94,7 @@ def _tests(parts: Parts, line: str) -> tuple[list[Test], str]:
     rest = _RESTS.search(line)
     if rest is not None:
         line = line[: rest.start()]
-        tests.append(_matches(rest[2]) if rest[1] == "matches" else _covers(rest[2]))
+        tests.append(_matches(rest[2]) if rest[1] == "matches" else _related(rest[1], rest[2]))
     for word in line.split():
         key, colon, value = word.partition(":")
         if colon and key == "channel":
@@ -165,8 +167,9 @@ def _matches(text: str) -> Test:
     return test
 
 
-def _covers(selector: str) -> Test:
-    """Those that get every message that this selector lets pass, as far as it can be proved."""
+def _related(how: str, selector: str) -> Test:
+    """Those that get every message that this selector lets pass (`covers`), no other (`covered`),
+    or both, as far as it can be proved."""
     parse(selector)
     end = time.monotonic() + _PROVING
 
@@ -180,7 +183,7 @@ def _covers(selector: str) -> Test:
                 matcher.add(0, selector)
             except SelectorError:  # of discretionary attributes no types are known
                 continue
-            return matcher.covers(1, 0)
-        raise InputError(f"covers: takes a selector, and {selector[:80]!r} is none")
+            return all(matcher.covers(wide, narrow) for wide, narrow in _PROOFS[how])
+        raise InputError(f"{how}: takes a selector, and {selector[:80]!r} is none")
 
     return test
