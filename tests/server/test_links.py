@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
 import time
 from contextlib import ExitStack, suppress
 from itertools import pairwise, permutations
@@ -19,6 +20,7 @@ from server.test_kill import free_port
 from tamis.client import Agent
 from tamis.errors import TamisError
 from tamis.pubsub.broker.epochs import Epoch
+from tamis.pubsub.links.interests import Interests
 from tamis.pubsub.links.link_frames import Ack, encode
 from tamis.registry import SqliteRegistry
 from tamis.registry.registry_values import Principal, Right
@@ -405,3 +407,58 @@ def test_an_agent_at_an_edge_hears_of_new_epochs_of_the_home(net):
     writer.publish("quotes", {"price": 4.0})
     assert mine.get(10).sequence == 4
     assert mine.lost == []
+
+
+def test_an_edge_with_very_many_subscriptions_answers_while_it_merges_them(net, monkeypatch):
+    writer = chain(net, "home", "edge")
+    agent = net.agent("edge")
+    for n in range(3):
+        agent.subscribe("quotes", f"price > {10 * n + 10}", durable=f"d{n}")
+    writer.publish("quotes", {"price": 35.0})
+    until(lambda: net.routers["edge"].parts.hub.log.bounds(1)[1] == 2)
+    stop(net, "edge")
+    merging, going_on = threading.Event(), threading.Event()
+    merge = Interests.put_many
+
+    def slowly(self, many):
+        if not going_on.is_set():
+            merging.set()
+            going_on.wait(20)
+        return merge(self, many)
+
+    monkeypatch.setattr(Interests, "put_many", slowly)
+    net.add("edge", "home")
+    assert merging.wait(5)
+    with net.routers["edge"].http() as http:
+        assert http.get("/health").status_code == 200
+        assert http.delete("/api/channels/quotes/subscriptions/d0").is_success
+    mine = net.agent("edge").subscribe("quotes", "price < 2")
+    assert not joined(net, "edge")
+    going_on.set()
+    until(lambda: joined(net, "edge"))
+    kept = net.agent("edge").subscribe("quotes", "price > 30", durable="d2")
+    writer.publish_many("quotes", [{"attributes": {"price": p}} for p in (1.0, 15.0, 25.0, 40.0)])
+    assert mine.get(5).sequence == 2
+    assert [kept.get(5).sequence for _ in range(2)] == [1, 5]
+    until(lambda: net.routers["edge"].parts.hub.log.bounds(1)[1] == 6)
+    here = net.routers["edge"].parts.hub.log.read(1, 1, 10)
+    assert [one.sequence for one in here] == [1, 2, 4, 5]  # nobody wants 15.0 any more
+
+
+def test_why_a_message_crosses_to_a_child_that_is_forgotten_meanwhile(net):
+    writer = chain(net, "home", "edge")
+    net.agent("edge").subscribe("quotes", "price > 0")
+    writer.publish("quotes", {"price": 1.0})
+    parts = net.routers["home"].parts
+    parent = parts.network.nodes[1].router.parent
+    read = parts.hub.log.read
+
+    def forgetting(*args):
+        parent.branches.clear()
+        return read(*args)
+
+    parts.hub.log.read = forgetting
+    with net.routers["home"].http() as http:
+        answer = http.get("/api/links/edge/quotes/why?sequence=1")
+    assert answer.status_code == 422
+    assert "no link to edge" in answer.text

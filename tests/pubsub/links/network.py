@@ -230,6 +230,7 @@ class World:
         site = self.random.choice(self.sites)
         for name in list(site.router.parent.branches):
             site.router.forget(name)
+            site.router.tidy()
         site.drain()
 
     def expire(self) -> None:

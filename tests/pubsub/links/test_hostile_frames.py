@@ -100,6 +100,7 @@ def test_children_forgotten_leave_nothing_behind():
             router.receive(link, wire.Fetch(1, 1, 9, None))
             router.disconnected(link)
             router.forget(f"r{link}")
+            router.tidy()
         assert len(parent.sieve) == empty == 0
         assert not parent.branches
         assert not parent.requests

@@ -146,6 +146,7 @@ def test_what_was_missed_while_a_link_was_cut_is_fetched():
     net.publish(record(1, price=9.0))
     net.cut(link)
     net.routers["middle"].forget("edge")
+    net.routers["middle"].tidy()
     net.publish(record(2, price=9.0), record(3, price=1.0))
     assert net.sequences("middle") == [1]  # nobody wants it there
     net.publish(record(4, price=7.0))
@@ -271,6 +272,7 @@ def test_a_bound_holds_for_everything_below_its_link():
     net.publish(record(3, symbol="B"), record(4, symbol="A"))
     net.cut(link)
     net.routers["middle"].forget("edge")
+    net.routers["middle"].tidy()
     net.publish(record(5, symbol="A"), record(6, symbol="B"))
     net.join("edge", "middle")
     assert net.sequences("edge") == [4, 5]
@@ -352,6 +354,7 @@ def test_what_was_trimmed_at_the_home_is_called_gone():
     net.publish(record(1), record(2))
     net.cut(link)
     net.routers["middle"].forget("edge")
+    net.routers["middle"].tidy()
     net.publish(record(3), record(4), record(5))
     net.copies["home"] = net.copies["home"][4:]
     net.routers["home"].trimmed(5)
@@ -562,3 +565,26 @@ def test_why_a_message_crosses_a_link():
     home = net.routers["home"]
     found = home.why("edge", record(1, price=1.0, symbol="ABC"))
     assert found == [wire.Want("q", "symbol LIKE '%B%'")]
+
+
+def test_what_a_forgotten_child_wanted_goes_piece_by_piece():
+    net = Net()
+    middle = net.add("middle")
+    edge = net.add("edge")
+    net.join("middle", "home")
+    link = net.join("edge", "middle")
+    for n in range(7):
+        edge.put(n, f"s{n}", "")
+    net.settle()
+    net.cut(link)
+    middle.forget("edge")
+    left = []
+    while middle.tidy(3):
+        net.settle()
+        left.append(len(middle.child.wants))
+    net.settle()
+    assert left == [4, 1]
+    assert len(middle.child.wants) == len(middle.parent.sieve) == 0
+    net.join("edge", "middle")
+    net.publish(record(1, subject="s5"))
+    assert net.sequences("edge") == [1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from tamis.pubsub.broker.epochs import Epochs, epoch_of
 from tamis.pubsub.broker.records import Block
@@ -206,7 +207,8 @@ class Child:
 
     def _retire(self) -> None:
         floor = self.floor if self.link is not None else self.last_id + 1
-        gone = [want for want, id in self._retiring.items() if id < floor]
+        retiring = self._retiring.items()  # in the order of their ids
+        gone = [want for want, _ in takewhile(lambda one: one[1] < floor, retiring)]
         for want in gone:
             del self._retiring[want]
             self.wants.discard(want)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -73,6 +74,7 @@ class Parent:
         self._guests: dict[int, _Guest] = {}
         self._by_child: dict[int, Branch] = {}
         self._awaiting: dict[Want, set[tuple[int, int]]] = {}  # children, and ids of `Add`
+        self._leaving: deque[tuple[int, list[Want]]] = deque()  # children, forgotten
         self._count = 0
 
     # --- links ---------------------------------------------------------------------
@@ -116,13 +118,26 @@ class Parent:
             self._detach(guest.branch)
 
     def forget(self, name: str) -> None:
-        """A child that is gone will not come back soon: nothing is kept for it any more."""
+        """A child that is gone will not come back soon: `tidy` lets go of what it wants."""
         branch = self.branches.get(name)
         if branch is None or branch.link is not None:
             return
         del self.branches[name], self._by_child[branch.child]
-        self.sieve.close(branch.child)
-        self.tell((), list(branch.wants))
+        self._leaving.append((branch.child, list(branch.wants)))
+
+    def tidy(self, most: int) -> bool:
+        """Let go of up to `most` wants of children that were forgotten. Whether more are left."""
+        while self._leaving and most > 0:
+            child, wants = self._leaving[0]
+            gone = wants[-most:]
+            del wants[-most:]
+            self.sieve.remove(child, gone)
+            self.tell((), gone)
+            if not wants:
+                self.sieve.close(child)
+                self._leaving.popleft()
+            most -= len(gone) or 1
+        return bool(self._leaving)
 
     def refuse(self, link: int, reason: str, common: int | None = None) -> None:
         self.out.append(fx.Send(link, wire.Refused(reason, common)))

@@ -14,7 +14,7 @@ messages is to be had by `fetch`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tamis.pubsub.broker.epochs import Epochs
@@ -23,6 +23,7 @@ from tamis.pubsub.broker.judge import Language
 from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.links import effects as fx
 from tamis.pubsub.links import link_frames as wire
+from tamis.pubsub.links.branch import HELLO
 from tamis.pubsub.links.child import GAP, Child, ProtocolError
 from tamis.pubsub.links.coverage import Coverage
 from tamis.pubsub.links.interests import Interests
@@ -31,6 +32,7 @@ from tamis.pubsub.links.wants import Want
 
 CUT_OFF = "this router is cut off from the home of the channel: nothing can be published here now"
 FETCHES = MAX_FETCHES // 2  # that wait for the parent's answer at a time
+_STEP = 200  # wants that are asked for in one step
 PERHAPS = "the way to the home broke: perhaps the messages are stored, so send them again"
 
 
@@ -120,6 +122,10 @@ class Router:
     def forget(self, name: str) -> None:
         """A child has been gone for so long that its wants need not be kept."""
         self.parent.forget(name)
+
+    def tidy(self, most: int = 1 << 62) -> bool:
+        """Let go of wants of children that were forgotten, up to `most`. Whether more are left."""
+        return self.parent.tidy(most)
 
     def receive(self, link: int, frame: wire.Frame) -> None:
         """A frame that was decoded. One that contradicts the protocol ends the link."""
@@ -219,6 +225,21 @@ class Router:
         self._waiting |= dict.fromkeys(keys, self.child.last_id)
         self._settle(self.coverage.next)
 
+    def begin(self, keys: Iterable[Hashable], interests: Interests) -> Iterator[None]:
+        """Very many subscriptions at once, in steps: these were merged into `interests` elsewhere,
+        and are all that there are. Nothing else may be put or removed before the last step."""
+        old, self.interests = self.interests, interests
+        self._local = set(keys)
+        self._waiting.clear()
+        for part in _parts(interests.wants):
+            self._tell(part, ())
+            yield
+        for part in _parts(old.wants):
+            self._tell((), part)
+            yield
+        self._waiting = dict.fromkeys(self._local, self.child.last_id)
+        self._settle(self.coverage.next)
+
     def remove(self, key: Hashable) -> None:
         """A subscription here ends."""
         if key in self._local:
@@ -249,6 +270,8 @@ class Router:
     def _settle(self, since: int) -> None:
         """Local subscriptions that depend on no `Add` without an answer are in force."""
         floor = self.child.floor
+        if floor == HELLO:
+            return
         keys = tuple([key for key, id in self._waiting.items() if id < floor])
         if keys:
             for key in keys:
@@ -412,3 +435,8 @@ class Router:
             self._effects.append(answer)
         elif link in self.parent:
             self._effects.append(fx.Send(link, frame))
+
+
+def _parts(wants: list[Want]) -> Iterator[list[Want]]:
+    for at in range(0, len(wants), _STEP):
+        yield wants[at : at + _STEP]

@@ -39,7 +39,8 @@ class Sieve:
         self._numbers[child], self._bounds[child] = {}, bound
 
     def close(self, child: int) -> None:
-        self.remove(child, list(self._numbers[child]))
+        """It has no wants any more."""
+        assert not self._numbers[child]
         del self._numbers[child], self._bounds[child]
 
     def put(self, child: int, wants: Iterable[Want]) -> None:

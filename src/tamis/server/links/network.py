@@ -22,10 +22,12 @@ from tamis.server.channels import Channels, Open
 from tamis.server.hub import Answer, Hub
 from tamis.server.links.node import Node
 from tamis.server.publishing import Message, Publishing
+from tamis.server.slices import SLICE, sliced
 
 LOG = logging.getLogger("tamis.server")
 _ALL = SubjectFilter.parse(">")
 _TICK = 0.1  # seconds
+_TIDIED = 50  # wants of children that were forgotten, at a time
 FORGET = 3600.0  # seconds after which the wants of a child that is gone are dropped
 
 
@@ -73,12 +75,15 @@ class Network:
         self.hub.keep(self.hub.watch.repeat("links", _TICK, self._tick))
 
     async def _tick(self) -> None:
-        for node in list(self.nodes.values()):
+        async for node in sliced(list(self.nodes.values())):
             if self.channels.by_number.get(node.number) is not node.channel:
                 self._drop(node)
                 continue
             node.router.tick()
             self._forget(node)
+            end = time.monotonic() + SLICE
+            while node.router.tidy(_TIDIED) and time.monotonic() < end:
+                pass
             node.pump()
 
     def _forget(self, node: Node) -> None:

@@ -22,6 +22,8 @@ from tamis.pubsub.links.router import Router
 from tamis.pubsub.links.wants import Want
 from tamis.server.channels import Channels, Open
 from tamis.server.hub import Answer, Hub
+from tamis.server.links.merging import filter_of, merged
+from tamis.server.slices import sliced
 
 LOG = logging.getLogger("tamis.server")
 _CONFIRM = 5.0  # seconds that an answer of the home may take
@@ -50,6 +52,9 @@ class Node:
         self._fetching: dict[int, asyncio.Future[fx.Got]] = {}
         self._disk: deque[OnDisk] = deque()
         self._working = self._pumping = False
+        self.followed = asyncio.Event()  # it is known here what is wanted: a parent can be asked
+        self._asking = asyncio.Lock()
+        self._meanwhile: dict[str, None] = {}  # names that changed before that
         self._open(channel, epochs)
 
     def _open(self, channel: Open, epochs: Epochs) -> None:
@@ -189,13 +194,31 @@ class Node:
         self._follow()
 
     def _follow(self) -> None:
-        """Ask for what is wanted here."""
-        live = self.channel.live
-        live.elsewhere = self
-        held = live.subscriptions.values()
-        self.router.put_many([(s.name, s.filter.subjects, s.filter.selector, s.bound)
-                              for s in held])  # fmt: skip
-        self.hub.loop.call_soon(self.pump)
+        """Find out what is wanted here. With very many subscriptions that takes long, so a thread
+        does it; what changes meanwhile is done afterwards."""
+        self.channel.live.elsewhere = self
+        self.followed.clear()
+        self.hub.keep(self._ask())
+
+    async def _ask(self) -> None:
+        async with self._asking:
+            self.followed.clear()
+            self._meanwhile.clear()
+            held = list(self.channel.live.subscriptions.values())
+            interests = await merged(self.channel.live.language, held)
+            async for _ in sliced(self.router.begin([one.name for one in held], interests)):
+                pass
+            self._catch_up()
+            self.followed.set()
+        self.pump()
+
+    def _catch_up(self) -> None:
+        held = self.channel.live.subscriptions
+        for name in self._meanwhile:
+            if (one := held.get(name)) is not None:
+                self.router.put(name, *filter_of(one))
+            else:
+                self.router.remove(name)
 
     @property
     def epochs(self) -> Epochs:
@@ -304,12 +327,17 @@ class Node:
 
     def put(self, subscription: Subscription) -> None:
         self.since.pop(subscription.name, None)
-        filter, bound = subscription.filter, subscription.bound
-        self.router.put(subscription.name, filter.subjects, filter.selector, bound)
+        if not self.followed.is_set():
+            self._meanwhile[subscription.name] = None
+            return
+        self.router.put(subscription.name, *filter_of(subscription))
         self.hub.loop.call_soon(self.pump)  # what asked for it comes to its end first
 
     def remove(self, subscription: Subscription) -> None:
         self.since.pop(subscription.name, None)
+        if not self.followed.is_set():
+            self._meanwhile[subscription.name] = None
+            return
         self.router.remove(subscription.name)
         self.hub.loop.call_soon(self.pump)
 

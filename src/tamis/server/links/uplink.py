@@ -123,10 +123,7 @@ class Uplink:
             case "opened":
                 node = link.nodes.get(told["channel"])
                 if node is not None:
-                    if node.router.child.link is not None:
-                        node.router.disconnected(node.router.child.link)
-                    node.router.connect(link.number)
-                    node.pump()
+                    self.network.hub.keep(_connect(link, told["channel"], node))
             case "closed":
                 self._closed(link, told["channel"], told["reason"])
 
@@ -141,6 +138,7 @@ class Uplink:
             except TamisError:
                 continue
             if entry.number not in link.nodes and not _leads_elsewhere(node, link):
+                self._again.pop(entry.number, None)
                 link.open(entry.number, node)
                 link.say({"type": "open", "channel": entry.number})
 
@@ -172,6 +170,17 @@ class Uplink:
                 link.close(number)
             if due:
                 link.say({"type": "list"})
+
+
+async def _connect(link: Link, number: int, node: Node) -> None:
+    """Once it is known what is wanted here, if the link is still there."""
+    await node.followed.wait()
+    child = node.router.child
+    if link.nodes.get(number) is node:
+        if child.link is not None:
+            node.router.disconnected(child.link)
+        node.router.connect(link.number)
+        node.pump()
 
 
 def _leads_elsewhere(node: Node, link: Link) -> bool:

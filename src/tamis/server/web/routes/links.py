@@ -79,6 +79,6 @@ async def why(parts: Parts, caller: Caller, request: Request) -> Response:
     found = await parts.hub.in_reader(read, node.number, sequence, 1)
     if not found or found[0].sequence != sequence:
         raise InputError(f"{parts.network.name} does not have message {sequence} of {channel}")
-    parent = node.router.parent
-    wants = parent.sieve.why(parent.branches[child].child, found[0])
+    node = parts.network.branch(caller, child, channel)  # it may have been forgotten meanwhile
+    wants = node.router.why(child, found[0])
     return json({"crosses": bool(wants), "wants": [one._asdict() for one in wants]})
