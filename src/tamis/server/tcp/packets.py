@@ -161,9 +161,9 @@ class PacketConnection:
 
     @property
     def who(self) -> Caller:
-        if self.caller is None:
+        if self.visit is None:
             raise AccessError("say who you are: send pc.login first", known=False)
-        return self.caller
+        return self.visit.caller
 
     async def _do(self, message: Message) -> bytes:
         """What the peer is answered; nothing: it is acknowledged."""

@@ -280,10 +280,10 @@ class Connection:
         self._tell(type="error", request=request, **told(error), status=error.status)
 
     def _publish(self, found: Publish) -> None:
-        parts = self.parts
-        channel = parts.channels.get(self.caller, found.channel)
+        parts, caller = self.parts, self.visit.caller
+        channel = parts.channels.get(caller, found.channel)
         answer = partial(self._published, found.request)
-        parts.publishing.admit(self.caller, channel, found.publisher, found.messages, answer)
+        parts.publishing.admit(caller, channel, found.publisher, found.messages, answer)
         self._waiting += 1
         if self._waiting > MAX_WAITING:  # the peer must wait as well
             self.raw.hold()
