@@ -87,3 +87,17 @@ def test_a_service_manager_learns_when_the_broker_listens(tmp_path, monkeypatch)
             announce("listening on http://127.0.0.1:8216")
             assert manager.recv(1000) == b"READY=1\nSTATUS=listening on http://127.0.0.1:8216\n"
     announce("gone meanwhile")
+
+
+def test_a_token_is_not_among_the_arguments_of_the_process(shell):
+    parent = "--parent http://127.0.0.1:1 --parent-token=-very-secret"
+    code, output = shell(f"tamis serve ./data --detach --name low --connections 77 {parent}")
+    assert code == 0, output.read_text()
+    (number,) = re.findall(r"\(process (\d+)\)", output.read_text())
+    process = Path("/proc") / number
+    if not process.exists():
+        pytest.skip("this system has no /proc")
+    arguments = (process / "cmdline").read_text().split("\0")
+    assert {"--name=low", "--connections=77", "--parent=http://127.0.0.1:1"} <= set(arguments)
+    assert not [one for one in arguments if "secret" in one or one.startswith("--parent-token")]
+    assert "TAMIS_PARENT_TOKEN=-very-secret" in (process / "environ").read_text().split("\0")

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -38,9 +38,10 @@ def announce(status: str) -> None:
         peer.sendto(f"READY=1\nSTATUS={status}\n".encode(), address)
 
 
-def start(directory: Path, arguments: Sequence[str]) -> str:
+def start(directory: Path, arguments: Sequence[str], secrets: Mapping[str, str]) -> str:
     """Run `tamis serve DIRECTORY ARGUMENTS` in a session of its own; returns, once it listens, what
-    it announced. If it ends before, InputError has what it logged."""
+    it announced. If it ends before, InputError has what it logged. `secrets`: more variables of its
+    environment."""
     with (
         tempfile.TemporaryDirectory() as folder,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ears,
@@ -55,7 +56,7 @@ def start(directory: Path, arguments: Sequence[str]) -> str:
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env={**os.environ, _ADDRESS: address},
+            env={**os.environ, **secrets, _ADDRESS: address},
         )
         begin = log.tell()
         try:
