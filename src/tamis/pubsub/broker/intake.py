@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from tamis.pubsub.broker.records import Block, Record
 from tamis.pubsub.broker.stored_numbers import Numbers
 
 MAX_IDS = 100_000  # message ids that are remembered for each channel
+BLOCK = 512_000  # bytes of bodies in one block, but for one larger request
 MAX_PUBLISHERS = 100_000  # publishers whose numbers are remembered for each channel
 
 
@@ -62,16 +63,26 @@ class Batch:
     """What one commit will store in one channel.
 
     `first` is the sequence of its first message, once it is known. `numbers` are those of its
-    publishers as they will be, `ids` the places of new ids.
+    publishers as they will be, `ids` the places of new ids. `cuts` are the places at which another
+    block begins: a request is never cut.
     """
 
-    __slots__ = ("drafts", "first", "ids", "numbers")
+    __slots__ = ("_size", "cuts", "drafts", "first", "ids", "numbers")
 
     def __init__(self) -> None:
         self.drafts: list[tuple[str, Draft]] = []
         self.numbers: dict[str, Numbers] = {}
         self.ids: dict[str, int] = {}
-        self.first = 0
+        self.first = self._size = 0
+        self.cuts: list[int] = []
+
+    def fit(self, place: int, size: int) -> None:
+        """A request was added at this place, with so many bytes: a block that it would make too
+        large ends before it."""
+        if self._size and self._size + size > BLOCK:
+            self.cuts.append(place)
+            self._size = 0
+        self._size += size
 
     def add(
         self, publisher: str, drafts: Sequence[Draft], once: Admission, before: Batch | None
@@ -141,14 +152,19 @@ class Batch:
         """Bytes of the bodies from this place on."""
         return sum([len(draft.body) for _, draft in self.drafts[first:]])
 
-    def block(self, channel: int, first: int, time: int) -> Block:
+    def blocks(self, channel: int, first: int, time: int) -> list[Block]:
+        """All together are stored, or none; the numbers of publishers are with the last one."""
         self.first = first
         records = tuple([
             Record(sequence, time, publisher, d.number, d.id, d.subject, d.body)
             for sequence, (publisher, d) in enumerate(self.drafts, first)
         ])  # fmt: skip
         numbers = {name: one.bounds for name, one in self.numbers.items()}
-        return Block(channel, records, numbers)
+        if not self.cuts:
+            return [Block(channel, records, numbers)]
+        *others, last = pairwise([0, *self.cuts, len(records)])
+        found = [Block(channel, records[begin:end]) for begin, end in others]
+        return [*found, Block(channel, records[last[0] :], numbers)]
 
     def committed(self, once: Admission) -> None:
         """All of it is stored now."""
@@ -188,6 +204,7 @@ class Group:
                 self.batches[channel] = batch
                 self.count += 1
                 self.size += size
+                batch.fit(place, size)
             self.requests[request] = channel, [place]
             return
         held = len(batch.drafts)
@@ -195,7 +212,9 @@ class Group:
         if count := len(batch.drafts) - held:
             self.batches[channel] = batch
             self.count += count
-            self.size += size if count == len(drafts) else batch.size(held)
+            added = size if count == len(drafts) else batch.size(held)
+            self.size += added
+            batch.fit(held, added)
         self.requests[request] = channel, places
 
     def remove(self, channel: int) -> None:

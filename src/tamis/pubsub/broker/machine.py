@@ -139,7 +139,7 @@ class Broker:
         for channel_number, batch in lane.committing.batches.items():
             channel = self.channels[channel_number]
             channel.time = max(channel.time, now)
-            lane.blocks.append(batch.block(channel_number, channel.next, channel.time))
+            lane.blocks += batch.blocks(channel_number, channel.next, channel.time)
         if lane.blocks:
             self._actions.append(act.Commit(lane.blocks, number))
         else:
@@ -151,7 +151,7 @@ class Broker:
         group, found.committing = found.committing, Group()
         self._gone(group)
         blocks, found.blocks = found.blocks, []
-        first = {block.channel: block.first for block in blocks}
+        first = {number: batch.first for number, batch in group.batches.items()}
         answers = []
         for request, (number, places) in group.requests.items():
             start = first.get(number, 0)
@@ -161,10 +161,12 @@ class Broker:
             else:
                 answers.append((request, [start + p if p >= 0 else -1 - p for p in places]))
         self._actions.append(act.Acknowledged(answers))
+        for number, batch in group.batches.items():
+            if (open := self.channels.get(number)) is not None:
+                batch.committed(open.admission)
         for block in blocks:
             channel = self.channels.get(block.channel)
             if channel is not None:
-                group.batches[block.channel].committed(channel.admission)
                 channel.next = block.last + 1
                 channel.committed(block.records)
                 channel.published += len(block.records)

@@ -34,7 +34,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Block(msgspec.Struct, frozen=True):
-    """What one commit adds to one channel: records in order.
+    """What one commit adds to one channel, or a part of that: records in order.
 
     `numbers` are what their publishers have stored then, packed (see `Numbers`). `covers` is set in
     a sparse copy of a channel: the block says all that is wanted of the sequences from the first
