@@ -22,7 +22,7 @@ from tamis.pubsub.links.router import Router
 from tamis.pubsub.links.wants import Want
 from tamis.server.channels import Channels, Open
 from tamis.server.hub import Answer, Hub
-from tamis.server.links.merging import filter_of, merged
+from tamis.server.links.merged_wants import filter_of, merged
 from tamis.server.slices import sliced
 
 LOG = logging.getLogger("tamis.server")
