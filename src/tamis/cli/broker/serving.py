@@ -38,6 +38,7 @@ def serve(
     without_principals: Flag = False,
     deliveries: Deliveries = DELIVERIES,
     network: Network = NETWORK,
+    reports: Annotated[Path | None, Parameter(show_default=False)] = None,
     quiet: Flag = False,
     detach: Flag = False,
 ) -> None:
@@ -55,6 +56,8 @@ def serve(
     without_principals
         Start on an address that other machines reach though no principal exists: all is refused
         until `tamis principal` makes one.
+    reports
+        A folder of reports that `tamis run --report` wrote; its pages list and show them.
     quiet
         Log warnings and errors only.
     detach
@@ -62,7 +65,8 @@ def serve(
     """
     need_broker()
     if detach:
-        flags = {"demo": demo, "without_principals": without_principals, "quiet": quiet}
+        flags = {"demo": demo, "without_principals": without_principals, "reports": reports,
+                 "quiet": quiet}  # fmt: skip
         groups = asdict(listening) | asdict(deliveries) | asdict(network)
         _detach(directory or DIRECTORY, groups | flags)
         return
@@ -77,7 +81,8 @@ def serve(
         if demo and directory is None:
             directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tamis-demo-")))
         run(settings_of(directory or DIRECTORY, listening, deliveries, network,
-                        demo=demo, without_principals=without_principals))  # fmt: skip
+                        demo=demo, without_principals=without_principals,
+                        reports=reports))  # fmt: skip
 
 
 def _detach(directory: Path, options: dict[str, object]) -> None:

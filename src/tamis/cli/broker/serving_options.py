@@ -110,6 +110,7 @@ def settings_of(
     *,
     demo: bool,
     without_principals: bool,
+    reports: Path | None,
 ) -> Settings:
     from tamis.server.process.serve import Address, Settings
     from tamis.server.sockets.limits import SocketLimits
@@ -132,6 +133,7 @@ def settings_of(
         parents=network.parent,
         parent_token=network.parent_token,
         parent_ca=network.parent_ca,
+        reports=reports,
     )
 
 

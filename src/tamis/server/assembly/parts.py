@@ -63,6 +63,7 @@ class Parts:
     pauses: Pauses
     gate: Gate
     spelling: Spelling
+    reports: Path | None = None  # the folder of reports of `tamis run`
 
     @classmethod
     def at(

@@ -16,6 +16,7 @@ from tamis.server.pages.views import (
     overview_page,
     play_page,
     router_pages,
+    run_pages,
     subscription_pages,
     why_page,
 )
@@ -66,6 +67,8 @@ PAGES: tuple[Page, ...] = (
     Page("POST", "/flows/{f}/end", flow_pages.end),
     Page("GET", "/try", play_page.play_page),
     Page("GET", "/deliveries", delivery_page.deliveries_page),
+    Page("GET", "/runs", run_pages.list_page),
+    Page("GET", "/runs/{r}", run_pages.report_page),
     Page("GET", "/routers", router_pages.routers_page),
     Page("GET", "/routers/{r}/{c}", router_pages.link_page),
 )

@@ -20,8 +20,16 @@ from tamis.server.web.answers import body
 MAX_FORM = 2 << 20  # bytes
 MAX_FIELDS = 1_000
 THEMES = ("light", "dark")
-PLACES = ("/channels", "/subscriptions", "/flows", "/deliveries", "/routers", "/why", "/try")
-MANAGED = {"/routers"}  # of them, those for people who manage a channel
+PLACES = (
+    "/channels",
+    "/subscriptions",
+    "/flows",
+    "/deliveries",
+    "/routers",
+    "/runs",
+    "/why",
+    "/try",
+)
 DONE = {
     "made": "The subscription was made.",
     "changed": "The selector was changed.",
@@ -110,8 +118,13 @@ class View:
             "rate": rate,
             "done": DONE.get(self.asked("done"), ""),
             "live": bool(self.caller.verbs),
-            "places": [p for p in PLACES if p not in MANAGED or self.caller.may_any("manage")],
+            "places": [place for place in PLACES if self._offers(place)],
         }
+
+    def _offers(self, place: str) -> bool:
+        if place == "/runs":
+            return self.parts.reports is not None and self.caller.operates()
+        return place != "/routers" or self.caller.may_any("manage")
 
 
 def place(request: Request) -> str:

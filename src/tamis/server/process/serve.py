@@ -90,6 +90,7 @@ class Settings:
     parents: tuple[str, ...] = ()  # URL or URL#CHANNEL,CHANNEL, in the order in which to try
     parent_token: str = field(default="", repr=False)
     parent_ca: str = ""
+    reports: Path | None = None  # a folder of reports that operators may read in a browser
 
     @property
     def local(self) -> bool:
@@ -168,6 +169,7 @@ async def running(settings: Settings) -> AsyncIterator[Running]:
             place = error.filename or settings.directory
             raise InputError(f"{place}: {error.strerror}") from None
         stack.push_async_callback(parts.hub.stop)
+        parts.reports = settings.reports
         _check_principals(settings, parts)
         parts.start()
         if settings.demo:
