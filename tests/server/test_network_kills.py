@@ -198,6 +198,7 @@ async def judged(publishers, subscribers):
     return len(sent), sum(len(one.got) for one in subscribers)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not KILLS, reason="TAMIS_NETWORK_KILLS is not set")
 def test_kills_and_cuts_lose_and_double_nothing(tmp_path):
     sent, got = asyncio.run(story(tmp_path))
