@@ -223,7 +223,7 @@ def test_a_registry_that_fails_fails_one_request(server, connect, monkeypatch):
     with monkeypatch.context() as broken, server.http() as http:
         broken.setattr(registry, "change_subscriptions", lambda *_: 1 // 0)
         answer = http.put("/api/channels/q/subscriptions/x", json={})
-        assert answer.status_code == 422
+        assert answer.status_code == 500
         assert "ZeroDivisionError" in answer.json()["error"]
     with server.http() as http:
         assert http.put("/api/channels/q/subscriptions/x", json={}).status_code == 200
