@@ -328,6 +328,9 @@ def answering(answer: bytes):
                 peer.sendall(answer)
                 while len(answer) > 64 << 10:
                     peer.sendall(answer[-(64 << 10) :])
+                peer.shutdown(socket.SHUT_WR)
+                while peer.recv(65536):  # closing with a part unread would reset the connection
+                    pass
 
     thread = threading.Thread(target=talk)
     thread.start()
